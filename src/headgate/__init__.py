@@ -1,0 +1,1 @@
+"""Headgate: expressive publish/subscribe on Spark."""
