@@ -1,0 +1,148 @@
+"""Texts to trees, by LALR(1), once per shape.
+
+For a shape the leaves of the tree are holes. `Template.fill` is generated from that tree: a function that builds the
+same tree around the names and literals of one text. Definitions (CREATE STREAM, PREFIX, ...) are few and are parsed
+directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.resources import files
+from threading import Lock
+from typing import Any, cast
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedToken
+from lark.lexer import Lexer
+
+from headgate.errors import LanguageError, SyntaxProblem
+from headgate.language import ast
+from headgate.language.ast import Hole, Node
+from headgate.language.build import FORMS, Build, value_of
+from headgate.language.expected import unexpected
+from headgate.language.tokens import KINDS, LIMITS, Limits, Tokens, statements, tokenise
+
+_KEPT = frozenset(
+    "NAME RUN INCOMING ITERATION INT FLOAT STRING VAR IRI PNAME BLANK LANG A TRUE FALSE NULL DUR GRAPH HOM SELECT "
+    "FILTER".split()
+)
+TERMINALS = {kind: kind if kind in _KEPT else "_" + kind for kind in KINDS}
+_SHAPES = 20_000
+"""How many shapes are kept; past that the cache starts anew."""
+
+
+class _Feed(Lexer):
+    """Hands our tokens to lark; a token's `start_pos` is its index."""
+
+    def __init__(self, lexer_conf: Any) -> None:
+        pass
+
+    def lex(self, data: Any, parser_state: Any = None) -> Iterator[Token]:
+        for i, (kind, raw) in enumerate(zip(data.kinds, data.raws, strict=True)):
+            yield Token(TERMINALS[kind], raw, start_pos=i)
+
+
+_build = Build()
+_lock = Lock()
+"""lark holds one transformer per parser, so one parse at a time."""
+
+
+@lru_cache(maxsize=1)
+def _lark() -> Lark:
+    grammar = files("headgate.language").joinpath("grammar.lark").read_text("utf-8")
+    declared = " ".join(TERMINALS.values())
+    return Lark(f"{grammar}\n%declare {declared}", parser="lalr", lexer=_Feed, transformer=_build)
+
+
+def _reduce(tokens: Tokens, *, holes: bool) -> Node:
+    tokens.check()
+    with _lock:
+        _build.begin(tokens, holes)
+        try:
+            return cast(Node, _lark().parse(cast(str, tokens)))
+        except UnexpectedToken as e:
+            raise tokens.error(unexpected(tokens, e)) from None
+        except LanguageError as problem:
+            raise tokens.error(problem) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """What all texts of one shape share: the tree with holes, and how to fill it."""
+
+    tree: Node
+    holes: tuple[int, ...]
+    """The tokens whose values a text brings, in order."""
+    build: Callable[[list[Any]], Node]
+
+    def fill(self, tokens: Tokens) -> Node:
+        return self.build([value_of(tokens, i) for i in self.holes])
+
+
+_templates: dict[str, Template] = {}
+
+
+def template(tokens: Tokens) -> Template:
+    """The template of the text's shape, parsed when it is first seen."""
+    found = _templates.get(tokens.shape)
+    if found is None:
+        tree = _reduce(tokens, holes=True)
+        used: dict[int, int] = {}
+        source = _source(tree, used)
+        build = eval(f"lambda v: {source}", {**vars(ast), **{f: g for f, g in FORMS.items() if f}})  # noqa: S307 - the source is generated from our own nodes, texts enter only as values
+        found = Template(tree, tuple(used), build)
+        if len(_templates) >= _SHAPES:
+            _templates.clear()
+        _templates[tokens.shape] = found
+    return found
+
+
+def _source(value: Any, used: dict[int, int]) -> str:
+    """Python text that builds `value`, with `v[i]` for its holes."""
+    if isinstance(value, Hole):
+        slot = f"v[{used.setdefault(value.token, len(used))}]"
+        return f"{value.form}({slot})" if value.form else slot
+    if isinstance(value, Node):
+        inner = ", ".join(f"{f.name}={_source(getattr(value, f.name), used)}" for f in fields(value))
+        return f"{type(value).__name__}({inner})"
+    if isinstance(value, tuple):
+        return "(" + "".join(_source(v, used) + ", " for v in value) + ")"
+    return repr(value)
+
+
+def parse_tokens(tokens: Tokens) -> Node:
+    if tokens.kinds[0] in _DEFINITIONS and tokens.kinds[:2] != ["CREATE", "SUBSCRIPTION"]:
+        return _reduce(tokens, holes=False)
+    tokens.check()
+    try:
+        return template(tokens).fill(tokens)
+    except LanguageError as problem:
+        raise tokens.error(problem) from None
+
+
+_DEFINITIONS = frozenset({"CREATE", "DROP", "PREFIX"})
+
+
+def parse_body(text: str, limits: Limits = LIMITS) -> Node:
+    """The body of a subscription: a predicate, or SELECT ... FROM ...."""
+    tokens = tokenise(text, limits)
+    node = parse_tokens(tokens)
+    if isinstance(node, ast.Statement):
+        raise tokens.error(SyntaxProblem("this is a statement, not the body of a subscription", at=0))
+    return node
+
+
+def parse_statement(tokens: Tokens) -> ast.Statement:
+    node = parse_tokens(tokens)
+    if not isinstance(node, ast.Statement):
+        hint = "write CREATE SUBSCRIPTION name ON stream AS ..."
+        raise tokens.error(SyntaxProblem("a script holds statements", hint, at=0))
+    return node
+
+
+def parse_script(text: str, limits: Limits = LIMITS) -> list[ast.Statement]:
+    """All statements of a script; the first mistake is raised. `check_script` reports them all."""
+    return [parse_statement(tokens) for tokens in statements(text, limits)]

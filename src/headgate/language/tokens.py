@@ -1,0 +1,354 @@
+"""The tokens of a text, and its shape.
+
+One regular expression finds the tokens; GRAPH braces and PREFIX switch to a second one, because `<` opens an IRI there
+and `;` does not end a statement. The *shape* of a text is the string of its tokens' codes with every name and literal
+abstracted away: a hundred thousand subscriptions have some hundred shapes, so what depends on the shape alone (parse,
+type check, normal form) is done once.
+
+Limits are enforced here, before anything recursive sees the text: a tree of ten thousand levels would overflow the
+stack much later, in places as harmless as `hash`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from headgate.errors import LanguageError, LimitExceeded, Place, SyntaxProblem
+
+RESERVED = (
+    "ABSENT AND AS BETWEEN CREATE DROP DUR FALSE FILTER FOLD FROM GRAPH ILIKE IN IS LIKE NEXT NOT NULL OR SELECT "
+    "TRUE UNION"
+).split()
+SOFT = (
+    "CONTAINS DEFAULT ENDS ESCAPE HOM INIT MATCHES ON ONTOLOGY PREFIX PUBLISH STARTS STREAM SUBSCRIPTION TIME WITH "
+    "WITHIN"
+).split()
+SYMBOLS = {
+    "(": "LPAR", ")": "RPAR", "{": "LBRACE", "}": "RBRACE", "[": "LSQB", "]": "RSQB",
+    ",": "COMMA", ".": "DOT", ";": "SEMICOLON",
+    "=": "EQ", "<>": "NE", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE",
+    "+": "PLUS", "-": "MINUS", "*": "STAR", "/": "SLASH", "%": "PERCENT", "^^": "CARETS",
+}  # fmt: skip
+HOLES = ("NAME", "RUN", "INCOMING", "ITERATION", "INT", "FLOAT", "STRING", "VAR", "IRI", "PNAME", "BLANK", "LANG")
+"""Kinds of tokens that a shape abstracts away."""
+SCOPES = {"1": "RUN", "2": "INCOMING", ".": "ITERATION"}
+"""`$1.a`, `$2.a` and `$.a`, by their second character."""
+KINDS = (*HOLES, "A", "ERROR", *RESERVED, *SOFT, *dict.fromkeys(SYMBOLS.values()))
+CODES = {kind: chr(0x100 + i) for i, kind in enumerate(KINDS)}
+# A name before a parenthesis or a text, or behind a number, decides what the text means (LOWER(, TIMESTAMP ', 3 DAYS).
+_MEANT = re.compile(
+    f"{CODES['NAME']}(?=[{CODES['LPAR']}{CODES['STRING']}])|(?<=[{CODES['INT']}{CODES['FLOAT']}]){CODES['NAME']}"
+)
+KEYWORDS = frozenset(RESERVED) | frozenset(SOFT)
+
+_WORD = r"(?:[^\W\d]\w*|`(?:[^`]|``)+`)"
+_PLAIN = re.compile(
+    rf"""
+      (?P<skip>\s+|--[^\n]*)
+    | (?P<NAME>{_WORD}(?:\.{_WORD})*)
+    | (?P<FLOAT>(?:\d+\.\d+|\.\d+|\d+\.(?!\w))(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)
+    | (?P<INT>\d+)
+    | (?P<STRING>'(?:[^']|'')*')
+    | (?P<symbol><>|!=|<=|>=|[-(){{}}\[\],.;=<>+*/%])
+    | (?P<SCOPED>\$[12]?\.{_WORD}(?:\.{_WORD})*)
+    | (?P<VAR>\?\w+)
+    | (?P<ERROR>'[^\n]*|`[^\n]*|"[^"\n]*"?|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_GRAPH = re.compile(
+    rf"""
+      (?P<skip>\s+|\#[^\n]*|--[^\n]*)
+    | (?P<BLANK>_:\w+)
+    | (?P<PNAME>(?:[^\W\d][\w-]*)?:(?:\w[\w-]*(?:\.[\w-]+)*)?)
+    | (?P<NAME>{_WORD}(?:\.{_WORD})*)
+    | (?P<FLOAT>[+-]?(?:\d+\.\d+|\.\d+)(?:[eE][+-]?\d+)?|[+-]?\d+[eE][+-]?\d+)
+    | (?P<INT>[+-]?\d+)
+    | (?P<STRING>'(?:[^']|'')*'|"(?:[^"\\\n]|\\.)*")
+    | (?P<LANG>@[A-Za-z]+(?:-[A-Za-z0-9]+)*)
+    | (?P<IRI><(?:[A-Za-z/#.][^<>\s"{{}}|^`\\]*)?>)
+    | (?P<VAR>\?\w+)
+    | (?P<symbol>\^\^|<>|!=|<=|>=|[-(){{}}\[\],.;=<>+*/%])
+    | (?P<ERROR>'[^\n]*|"[^\n]*|`[^\n]*|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_RESUME = re.compile(r";\s*(?:CREATE|DROP|PREFIX)\b", re.IGNORECASE)
+_ESCAPE = re.compile(r'\\(?:([tbnrf"\'\\])|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))', re.DOTALL)
+_ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one statement may be. The defaults are far above honest use."""
+
+    characters: int = 1_000_000
+    tokens: int = 100_000
+    depth: int = 200
+    literal: int = 100_000
+
+
+LIMITS = Limits()
+
+
+class Tokens:
+    """The tokens of one statement (without its `;`): kinds, raw texts and positions, in columns."""
+
+    __slots__ = ("__dict__", "kinds", "limits", "raws", "source", "starts")
+
+    def __init__(self, source: str, limits: Limits = LIMITS) -> None:
+        self.source = source
+        self.limits = limits
+        self.kinds: list[str] = []
+        self.raws: list[str] = []
+        self.starts: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @cached_property
+    def shape(self) -> str:
+        codes = CODES
+        shape = "".join([codes[k] for k in self.kinds])
+        meant = [self.raws[m.start()].upper() for m in _MEANT.finditer(shape)]
+        return shape + " " + " ".join(meant) if meant else shape
+
+    def value(self, i: int) -> Any:
+        """What the name or literal number `i` stands for."""
+        return VALUES[self.kinds[i]](self.raws[i])
+
+    def place(self, i: int) -> Place:
+        """Where token `i` stands; -1 or past the end is the end of the text."""
+        if 0 <= i < len(self.starts):
+            return place_of(self.source, self.starts[i], len(self.raws[i].split("\n", 1)[0]))
+        end = self.starts[-1] + len(self.raws[-1]) if self.starts else len(self.source.rstrip())
+        return place_of(self.source, end, 1)
+
+    def error(self, problem: LanguageError) -> LanguageError:
+        """The same problem with its place drawn from this text."""
+        if problem.place is None:
+            problem.place = self.place(problem.at)
+        return problem
+
+    def check(self) -> None:
+        """Raise for what no grammar is needed to refuse: stray characters, limits."""
+        limits = self.limits
+        if "ERROR" in self.kinds:
+            i = self.kinds.index("ERROR")
+            raise self.error(_stray(self.raws[i], i))
+        if self.starts and self.starts[-1] - self.starts[0] > limits.characters:
+            raise self.error(LimitExceeded(f"the text is longer than {limits.characters:,} characters", at=0))
+        if len(self.kinds) > limits.tokens:
+            message = f"the text has more than {limits.tokens:,} words and signs"
+            raise self.error(LimitExceeded(message, "split it into several subscriptions", at=limits.tokens))
+        for i, kind in enumerate(self.kinds):
+            if kind == "STRING" and len(self.raws[i]) > limits.literal:
+                raise self.error(LimitExceeded(f"a text literal is longer than {limits.literal:,} characters", at=i))
+        if len(self.kinds) > limits.depth:
+            self._check_depth()
+
+    def _check_depth(self) -> None:
+        """Brackets nest; so do signs and steps that stand in a row, which become left-deep trees."""
+        depth = chain = 0
+        chains: list[int] = []
+        for i, kind in enumerate(self.kinds):
+            if kind in _OPENING:
+                depth += 1
+                chains.append(chain)
+                chain = 0
+            elif kind in _CLOSING:
+                depth -= chain + (1 if chains else 0)
+                chain = chains.pop() if chains else 0
+            elif kind in _CHAINING:
+                depth += 1
+                chain += 1
+            elif kind in _BREAKING:
+                depth -= chain
+                chain = 0
+            if depth > self.limits.depth:
+                message = f"nested more than {self.limits.depth} levels deep"
+                raise self.error(LimitExceeded(message, "name parts of it as subscriptions of their own", at=i))
+
+
+_OPENING = frozenset({"LPAR", "LBRACE", "LSQB"})
+_CLOSING = frozenset({"RPAR", "RBRACE", "RSQB"})
+_CHAINING = frozenset({"NOT", "MINUS", "PLUS", "STAR", "SLASH", "PERCENT", "NEXT", "FOLD", "ABSENT"})
+_BREAKING = frozenset({"AND", "OR", "COMMA", "EQ", "NE", "LT", "LE", "GT", "GE"})
+
+
+def place_of(source: str, start: int, length: int) -> Place:
+    line_start = source.rfind("\n", 0, start) + 1
+    line_end = source.find("\n", start)
+    excerpt = source[line_start : line_end if line_end >= 0 else len(source)].rstrip("\r")
+    return Place(source.count("\n", 0, start) + 1, start - line_start + 1, max(1, length), excerpt)
+
+
+def _stray(raw: str, at: int) -> LanguageError:
+    if raw.startswith("'"):
+        return SyntaxProblem("this text literal is never closed", "close it with '; a quote inside is written ''", at=at)
+    if raw.startswith('"'):
+        return SyntaxProblem("text stands in single quotes", f"write '{raw.strip(chr(34))[:40]}'", at=at)
+    if raw.startswith("`"):
+        return SyntaxProblem("this quoted name is never closed", "close it with `", at=at)
+    if raw == "$":
+        return SyntaxProblem("'$' needs a name behind it", "write $1.name, $2.name or $.name", at=at)
+    return SyntaxProblem(f"the character {raw!r} has no meaning here", at=at)
+
+
+def statements(source: str, limits: Limits = LIMITS) -> Iterator[Tokens]:
+    """The statements of a script, one `Tokens` each; empty ones are left out."""
+    tokens = Tokens(source, limits)
+    kinds, raws, starts = tokens.kinds, tokens.raws, tokens.starts
+    braces = 0  # depth inside GRAPH braces; 0 outside
+    parens = 0  # depth of parentheses inside GRAPH braces: FILTER ( ... ) there is plain
+    iri_next = False
+    position = 0
+    end = len(source)
+    while position < end:
+        graph = (braces > 0 and parens == 0) or iri_next
+        regex = _GRAPH if graph else _PLAIN
+        for m in regex.finditer(source, position):
+            kind = m.lastgroup
+            position = m.end()
+            if kind == "skip":
+                continue
+            raw = m.group()
+            if kind == "symbol":
+                kind = SYMBOLS[raw]
+                if kind == "SEMICOLON" and (braces == 0 or _RESUME.match(source, m.start())):
+                    if kinds:
+                        yield tokens
+                    tokens = Tokens(source, limits)
+                    kinds, raws, starts = tokens.kinds, tokens.raws, tokens.starts
+                    braces = parens = 0
+                    iri_next = False
+                    if graph:
+                        break
+                    continue
+            elif kind == "SCOPED":
+                kind = SCOPES[raw[1]]
+            elif kind == "NAME":
+                upper = raw.upper()
+                if upper in KEYWORDS:
+                    kind = upper
+                elif graph and raw == "a":
+                    kind = "A"
+            assert kind is not None
+            kinds.append(kind)
+            raws.append(raw)
+            starts.append(m.start())
+            if braces:
+                switch = False
+                if kind == "LBRACE":
+                    braces += 1
+                elif kind == "RBRACE":
+                    braces -= 1
+                    switch = braces == 0
+                elif kind == "LPAR":
+                    # FILTER ( ... ) is an expression; a tuple (s, o, (C, p, D)) is not.
+                    if parens or (len(kinds) > 1 and kinds[-2] == "FILTER"):
+                        parens += 1
+                        switch = parens == 1
+                elif kind == "RPAR" and parens:
+                    parens -= 1
+                    switch = parens == 0
+                if switch:
+                    break
+            elif kind == "LBRACE" and _opens_graph(kinds):
+                braces = 1
+                break
+            elif kind == "PREFIX" and len(kinds) == 1:
+                iri_next = True
+                break
+            elif iri_next and kind == "IRI":
+                iri_next = False
+                break
+    if kinds:
+        yield tokens
+
+
+def _opens_graph(kinds: list[str]) -> bool:
+    """Whether the brace just read belongs to GRAPH [HOM] [column]."""
+    for kind in kinds[-2:-5:-1]:
+        if kind == "GRAPH":
+            return True
+        if kind not in ("HOM", "NAME"):
+            return False
+    return False
+
+
+def tokenise(text: str, limits: Limits = LIMITS) -> Tokens:
+    """The tokens of a text that is one statement or one body."""
+    parts = list(statements(text, limits))
+    if not parts:
+        raise SyntaxProblem("the text is empty", "write a predicate, such as price < 100, or SELECT ... FROM ...")
+    if len(parts) > 1:
+        raise parts[1].error(SyntaxProblem("one text holds one subscription", "load a script with parse()", at=0))
+    return parts[0]
+
+
+# ------------------------------------------------------------------ values
+
+
+def _path(raw: str) -> tuple[str, ...]:
+    if "`" not in raw:
+        return tuple(raw.split("."))
+    return tuple(
+        part[1:-1].replace("``", "`") if part.startswith("`") else part for part in re.findall(_WORD, raw)
+    )
+
+
+def _scoped(raw: str) -> tuple[str, ...]:
+    return _path(raw.partition(".")[2])
+
+
+def _float(raw: str) -> float:
+    value = float(raw)
+    if value in (float("inf"), float("-inf")):
+        raise LimitExceeded(f"{raw[:40]} is beyond the range of DOUBLE")
+    return value
+
+
+def _int(raw: str) -> int:
+    if len(raw) > 400:
+        raise LimitExceeded("a whole number may have at most 400 digits")
+    return int(raw)
+
+
+def _text(raw: str) -> str:
+    if raw[0] == "'":
+        return raw[1:-1].replace("''", "'")
+    return _ESCAPE.sub(_unescape, raw[1:-1])
+
+
+def _unescape(m: re.Match[str]) -> str:
+    simple, short, long, unknown = m.groups()
+    if simple:
+        return _ESCAPED[simple]
+    if unknown:
+        raise SyntaxProblem(f"the escape \\{unknown} has no meaning")
+    code = int(short or long, 16)
+    if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+        raise SyntaxProblem(f"\\u{code:04x} is no character")
+    return chr(code)
+
+
+VALUES = {
+    "NAME": _path,
+    "RUN": _scoped,
+    "INCOMING": _scoped,
+    "ITERATION": _scoped,
+    "INT": _int,
+    "FLOAT": _float,
+    "STRING": _text,
+    "VAR": lambda raw: raw[1:],
+    "IRI": lambda raw: raw[1:-1],
+    "PNAME": str,
+    "BLANK": lambda raw: raw[2:],
+    "LANG": lambda raw: raw[1:].lower(),
+    **{k: _path for k in SOFT},
+}
