@@ -1,0 +1,83 @@
+"""What a text may refer to: streams with their schemas, operators with their signatures, prefixes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from headgate.errors import LanguageError, TypeProblem, UnknownName
+from headgate.language import ast
+from headgate.schema import Attribute, Schema, Type, format_path
+
+PREFIXES = {
+    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
+    "xsd": "http://www.w3.org/2001/XMLSchema#",
+    "owl": "http://www.w3.org/2002/07/owl#",
+}
+"""Prefixes that every script knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """How an operator is called: how many arguments, and which of them may be variables (None: any)."""
+
+    name: str
+    least: int = 0
+    most: int | None = None
+    variables: frozenset[int] | None = None
+
+
+@dataclass
+class Catalogue:
+    streams: dict[str, Schema] = field(default_factory=dict)
+    operators: dict[str, Signature] = field(default_factory=dict)
+    prefixes: dict[str, str] = field(default_factory=lambda: dict(PREFIXES))
+    ontologies: dict[str, str] = field(default_factory=dict)
+
+    def stream(self, name: str, at: int = -1) -> Schema:
+        """The schema of a stream. Where nothing is declared at all, a stream exists by being named."""
+        found = self.streams.get(name)
+        if found is not None:
+            return found
+        if any(s.declared for s in self.streams.values()):
+            raise UnknownName(f"there is no stream {name}", nearest(name, self.streams, "declare it first"), at=at)
+        return Schema(name, {}, declared=False)
+
+    def attribute(self, schema: Schema, path: ast.Path, at: int = -1) -> Type | None:
+        """The type of an attribute; None where an undeclared stream has not fixed it."""
+        found = schema.get(path)
+        if found is not None:
+            return found.type
+        if not schema.declared:
+            return None
+        names = [format_path(a.path) for a in schema]
+        name = format_path(path)
+        below = [n for n in names if n.startswith(name + ".")]
+        if below:
+            raise TypeProblem(f"{name} is a struct, not a value", f"write {below[0]}", at=at)
+        raise UnknownName(
+            f"stream {schema.stream} has no attribute {name}", nearest(name, names, f"it has {', '.join(names[:8])}"), at=at
+        )
+
+    def learn(self, stream: str, learned: dict[ast.Path, Type | None]) -> None:
+        """Keep what a text taught about an undeclared stream."""
+        schema = self.streams.get(stream) or Schema(stream, {}, declared=False)
+        attributes = dict(schema.attributes)
+        for path, found in learned.items():
+            if path not in attributes or attributes[path].type is None:
+                attributes[path] = Attribute(path, found)
+        self.streams[stream] = replace(schema, attributes=attributes)
+
+
+def nearest(name: str, names: Iterable[str], otherwise: str) -> str:
+    """A hint: the name that was probably meant."""
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean {close[0]}?" if close else otherwise
+
+
+def unknown_operator(name: str, catalogue: Catalogue, at: int) -> LanguageError:
+    functions = ("LOWER", "UPPER", "LENGTH", "ABS", "ALL")
+    hint = nearest(name, [*catalogue.operators, *functions], "register it with Subscriptions(operators=[...])")
+    return UnknownName(f"there is no operator {name}", hint, at=at)

@@ -1,0 +1,350 @@
+"""Types of expressions: what may be compared with what.
+
+The checker collects every problem of a text instead of stopping at the first, so that a user fixes a script in one go.
+An attribute of an undeclared stream starts without a type and takes the one its first use demands: numbers DOUBLE, texts
+STRING and so on. A later use that demands another is an error there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+import re2
+
+from headgate.errors import LanguageError, TypeProblem
+from headgate.language import ast
+from headgate.language.ast import Node
+from headgate.language.times import instant
+from headgate.schema import Kind, Type
+
+
+class Special(Enum):
+    """Types that no attribute has."""
+
+    PREDICATE = "a predicate"
+    NULL = "NULL"
+    ANY = "any value"
+    SPAN = "a length of time"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+ExpressionType = Type | Special
+BOOLEAN, BIGINT, DOUBLE, STRING, TIMESTAMP = (
+    Type(k) for k in (Kind.BOOLEAN, Kind.BIGINT, Kind.DOUBLE, Kind.STRING, Kind.TIMESTAMP)
+)
+_NUMBERS = (Kind.BIGINT, Kind.DOUBLE)
+_UNORDERED = (Kind.BOOLEAN, Kind.BINARY)
+_INT64 = range(-(2**63), 2**63)
+_REGEX_MEMORY = 1 << 20
+
+Lookup = Callable[[ast.Attribute], Type | None]
+"""The type of an attribute, or None where the stream is undeclared and nothing has fixed it yet; raises if unknown."""
+Learn = Callable[[ast.Attribute, Type], None]
+"""Notes the type that a use demands of an attribute without one."""
+
+
+class Types:
+    """Checks expressions; `problems` collects what is wrong."""
+
+    def __init__(self, lookup: Lookup, learn: Learn | None = None) -> None:
+        self._lookup = lookup
+        self._learn = learn
+        self.problems: list[LanguageError] = []
+
+    def problem(self, message: str, hint: str, node: Node) -> None:
+        self.problems.append(TypeProblem(message, hint, at=node.at))
+
+    # -- predicates
+
+    def predicate(self, node: Node) -> None:
+        """`node` stands where a truth value is needed."""
+        match node:
+            case ast.And(items) | ast.Or(items):
+                for item in items:
+                    self.predicate(item)
+            case ast.Not(operand):
+                self.predicate(operand)
+            case _:
+                found = self.value(node, wanted=BOOLEAN)
+                if found not in (Special.PREDICATE, Special.NULL, Special.ANY) and not _is(found, Kind.BOOLEAN):
+                    self.problem(f"this is {_a(found)}, not a condition", "compare it with something", node)
+
+    def value(self, node: Node, wanted: Type | None = None) -> ExpressionType:
+        """The type of an expression. An attribute without a type takes `wanted`."""
+        match node:
+            case ast.Literal(value):
+                return _literal(value)
+            case ast.Instant(text):
+                self._instant(text, node)
+                return TIMESTAMP
+            case ast.Attribute():
+                return self._attribute(node, wanted)
+            case ast.Every(attribute):
+                return self._every(attribute, wanted)
+            case ast.Span() | ast.Duration():
+                return Special.SPAN
+            case ast.Variable():
+                return Special.ANY
+            case ast.Negate(operand):
+                return self._number(operand, "-")
+            case ast.Arithmetic():
+                return self._arithmetic(node)
+            case ast.Function(name, operand):
+                return self._function(name, operand)
+            case ast.Compare():
+                self._compare(node)
+            case ast.Between(operand, low, high):
+                self._same([operand, low, high], ordered=True)
+                self._one_array(node)
+            case ast.In(operand, items):
+                self._same([operand, *items], ordered=False)
+                self._one_array(node)
+            case ast.Like():
+                self._like(node)
+            case ast.TextTest(kind, whole, part):
+                self._text(whole, kind)
+                self._text(part, kind)
+                self._one_array(node)
+            case ast.Matches(operand, pattern):
+                self._text(operand, "MATCHES")
+                self._regex(pattern, node)
+            case ast.IsNull(operand):
+                if isinstance(operand, ast.Every):
+                    self.problem("ALL(...) IS NULL has no meaning", "ask whether the attribute IS NULL", operand)
+                else:
+                    self.value(operand)
+            case ast.Call(_, arguments):
+                for argument in arguments:
+                    self._argument(argument)
+            case ast.Graph(filters=filters):
+                for f in filters:
+                    self.predicate(f)
+            case ast.And() | ast.Or() | ast.Not():
+                self.predicate(node)
+            case _:
+                raise AssertionError(f"no type for {type(node).__name__}")
+        return Special.PREDICATE
+
+    # -- leaves
+
+    def _attribute(self, node: ast.Attribute, wanted: Type | None) -> ExpressionType:
+        try:
+            found = self._lookup(node)
+        except LanguageError as problem:
+            problem.at = node.at
+            self.problems.append(problem)
+            return Special.ANY
+        if found is None:
+            if wanted is None or self._learn is None:
+                return Special.ANY
+            self._learn(node, wanted)
+            return wanted
+        return found
+
+    def _every(self, attribute: ast.Attribute, wanted: Type | None) -> ExpressionType:
+        found = self._attribute(attribute, Type(wanted.kind, array=True) if wanted else None)
+        if isinstance(found, Type) and not found.array:
+            self.problem(f"ALL needs an ARRAY, {_name(attribute)} is {_a(found)}", "leave ALL away", attribute)
+        return found
+
+    def _instant(self, text: str, node: Node) -> None:
+        if isinstance(text, str):
+            try:
+                instant(text)
+            except ValueError as e:
+                self.problem(f"{text!r} is no time: {e}", "write TIMESTAMP '2026-01-31T12:00:00Z'", node)
+
+    def _argument(self, node: Node) -> None:
+        if isinstance(node, ast.Negate | ast.Arithmetic | ast.Function | ast.Every | ast.Duration) or (
+            self.value(node) is Special.PREDICATE
+        ):
+            self.problem("an operator takes literals, attributes and ?variables", "compute it in a value constraint", node)
+
+    # -- arithmetic
+
+    def _number(self, node: Node, sign: str) -> ExpressionType:
+        found = self.value(node, wanted=DOUBLE)
+        if found in (Special.ANY, Special.NULL, Special.SPAN) or _is(found, *_NUMBERS):
+            if isinstance(node, ast.Literal) and isinstance(node.value, int) and node.value not in _INT64:
+                self.problem(f"{node.value} is beyond BIGINT", "write it with a decimal point", node)
+            return found
+        self.problem(f"{sign} needs numbers, this is {_a(found)}", "", node)
+        return Special.ANY
+
+    def _arithmetic(self, node: ast.Arithmetic) -> ExpressionType:
+        left, right = self.value(node.left, wanted=DOUBLE), self.value(node.right, wanted=DOUBLE)
+        times = (_is(left, Kind.TIMESTAMP), _is(right, Kind.TIMESTAMP))
+        if node.op == "-" and all(times):
+            return Special.SPAN
+        if (node.op == "-" and times[0] and right is Special.SPAN) or (
+            node.op == "+" and (times[0] or times[1]) and Special.SPAN in (left, right)
+        ):
+            return TIMESTAMP
+        left, right = self._number(node.left, node.op), self._number(node.right, node.op)
+        if Special.SPAN in (left, right):
+            return DOUBLE if node.op == "/" else Special.SPAN
+        if node.op != "/" and _is(left, Kind.BIGINT) and _is(right, Kind.BIGINT):
+            return BIGINT
+        return DOUBLE
+
+    def _function(self, name: str, operand: Node) -> ExpressionType:
+        if name == "ABS":
+            return self._number(operand, "ABS")
+        self._text(operand, name)
+        return BIGINT if name == "LENGTH" else STRING
+
+    # -- comparisons
+
+    def _compare(self, node: ast.Compare) -> None:
+        self._same([node.left, node.right], ordered=node.op not in ("=", "<>"))
+        self._one_array(node)
+
+    def _same(self, nodes: list[Node], *, ordered: bool) -> None:
+        """All nodes must be comparable with the first that has a type."""
+        before = len(self.problems)
+        wanted = next((t for t in map(self._peek, nodes) if t is not None), None)
+        types = [self.value(n, wanted=wanted) for n in nodes]
+        if len(self.problems) > before:
+            return
+        first = None
+        for node, found in zip(nodes, types, strict=True):
+            if found is Special.PREDICATE:
+                self.problem("a condition cannot be compared", "join conditions with AND and OR", node)
+                return
+            if found in (Special.ANY, Special.NULL):
+                continue
+            if _is(found, Kind.GRAPH):
+                self.problem("a GRAPH cannot be compared", "write GRAPH { ... } to match it", node)
+                return
+            if first is None:
+                first = found
+            elif not _comparable(first, found):
+                self.problem(f"{_a(found)} cannot be compared with {_a(first)}", _mend(first, found), node)
+                return
+        if ordered and isinstance(first, Type) and first.kind in _UNORDERED:
+            self.problem(f"{first.kind.value.upper()} has no order", "use = or <>", nodes[0])
+        if first is None and not any(t is Special.NULL for t in types) and self._learn is not None:
+            untyped = [n for n in nodes if isinstance(n, ast.Attribute)]
+            if untyped and not any(isinstance(n, ast.Variable) for n in nodes):
+                self.problem(
+                    f"nothing tells the type of {_name(untyped[0])}", "declare the stream with CREATE STREAM", untyped[0]
+                )
+
+    def _peek(self, node: Node) -> Type | None:
+        """The type a node brings by itself, which its untyped partners then take."""
+        if isinstance(node, ast.Attribute | ast.Every):
+            attribute = node.attribute if isinstance(node, ast.Every) else node
+            try:
+                found = self._lookup(attribute)
+            except LanguageError:
+                return None
+            return None if found is None else found.element
+        kept, self.problems = self.problems, []
+        found_type = self.value(node)
+        self.problems = kept
+        if isinstance(found_type, Type):
+            return DOUBLE if found_type.kind is Kind.BIGINT else found_type.element
+        return None
+
+    def _one_array(self, node: Node) -> None:
+        """One ARRAY attribute an atom: the quantifier encloses the whole of it."""
+        arrays: dict[tuple[ast.Path, str, bool], Node] = {}
+        inside: set[int] = set()
+        for below in ast.walk(node):
+            if isinstance(below, ast.Every):
+                inside.add(id(below.attribute))
+                arrays.setdefault((below.attribute.path, below.attribute.scope, True), below)
+            elif isinstance(below, ast.Attribute) and id(below) not in inside:
+                try:
+                    found = self._lookup(below)
+                except LanguageError:
+                    return
+                if found is not None and found.array:
+                    arrays.setdefault((below.path, below.scope, False), below)
+        if len(arrays) > 1:
+            second = list(arrays.values())[1]
+            self.problem("one comparison takes one ARRAY attribute", "compare them one at a time", second)
+
+    # -- texts
+
+    def _text(self, node: Node, what: str) -> None:
+        found = self.value(node, wanted=STRING)
+        if found not in (Special.ANY, Special.NULL) and not _is(found, Kind.STRING):
+            self.problem(f"{what} works on text, this is {_a(found)}", "", node)
+
+    def _like(self, node: ast.Like) -> None:
+        self._text(node.operand, "ILIKE" if node.fold else "LIKE")
+        pattern = node.pattern
+        if isinstance(pattern, ast.Literal) and not isinstance(pattern.value, str | ast.Hole | None):
+            self._text(pattern, "LIKE")
+        elif not isinstance(pattern, ast.Literal):
+            self.problem("the pattern of LIKE is a text literal", "use CONTAINS for a part that varies", pattern)
+        elif isinstance(node.escape, str):
+            if len(node.escape) != 1:
+                self.problem("ESCAPE takes one character", "", pattern)
+            elif isinstance(pattern.value, str) and _dangles(pattern.value, node.escape):
+                hint = f"{node.escape} stands before %, _ or itself"
+                self.problem("the escape character escapes nothing here", hint, pattern)
+
+    def _regex(self, pattern: str, node: Node) -> None:
+        if not isinstance(pattern, str):
+            return
+        options = re2.Options()
+        options.max_mem = _REGEX_MEMORY
+        options.log_errors = False
+        try:
+            re2.compile(pattern, options=options)
+        except re2.error as e:
+            reason = e.args[0].decode() if isinstance(e.args[0], bytes) else str(e.args[0])
+            self.problem(f"the regular expression is refused: {reason}", "RE2 has no back references or look-around", node)
+
+
+def _literal(value: object) -> ExpressionType:
+    if value is None:
+        return Special.NULL
+    for python, ours in ((bool, BOOLEAN), (int, BIGINT), (float, DOUBLE), (str, STRING)):
+        if isinstance(value, python):
+            return ours
+    return Special.ANY
+
+
+def _is(found: ExpressionType, *kinds: Kind) -> bool:
+    return isinstance(found, Type) and found.kind in kinds
+
+
+def _comparable(a: ExpressionType, b: ExpressionType) -> bool:
+    if isinstance(a, Type) and isinstance(b, Type):
+        return a.kind is b.kind or (a.kind in _NUMBERS and b.kind in _NUMBERS)
+    spans = {a, b} - {Special.SPAN}
+    return not spans or any(_is(t, *_NUMBERS) for t in spans)
+
+
+def _mend(first: ExpressionType, second: ExpressionType) -> str:
+    if {first, second} == {TIMESTAMP, STRING}:
+        return "write TIMESTAMP '...' for a time"
+    if _is(first, Kind.STRING) or _is(second, Kind.STRING):
+        return "text stands in single quotes, numbers do not"
+    return ""
+
+
+def _a(found: ExpressionType) -> str:
+    return str(found)
+
+
+def _name(attribute: ast.Attribute) -> str:
+    name = ".".join(attribute.path)
+    return f"{attribute.scope}.{name}" if attribute.scope else name
+
+
+def _dangles(pattern: str, escape: str) -> bool:
+    at = 0
+    while at < len(pattern):
+        if pattern[at] == escape:
+            if pattern[at + 1 : at + 2] not in ("%", "_", escape):
+                return True
+            at += 1
+        at += 1
+    return False
