@@ -1,0 +1,194 @@
+"""The truth of a filter on one event, literally as SEMANTICS section 2 says it.
+
+Three values: True, False and None for UNKNOWN. `missing='default'` is two-valued over values that include OMEGA. Calls
+and GRAPH patterns are asked of `late`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from headgate.language import ast, values
+from headgate.language.ast import Node, Path
+from headgate.language.times import instant
+from headgate.schema import Schema
+
+Row = Mapping[Path, Any]
+"""An event: the values of its attributes by path. An absent path and None are both missing."""
+Late = Callable[[Node], bool | None]
+
+
+class Omega:
+    """What a missing value without a DEFAULT becomes in `default` mode."""
+
+    def __repr__(self) -> str:
+        return "ω"
+
+
+OMEGA = Omega()
+
+
+def truth(body: Node, row: Row, schema: Schema, missing: str = "null", late: Late | None = None) -> bool | None:
+    """The truth of a body on an event. An event that strict or total refuses gives UNKNOWN."""
+    if missing == "default":
+        defaults = {a.path: a.default for a in schema if a.default is not None}
+        return _Default(row, defaults, late).truth(body)
+    if missing == "strict" and any(row.get(path) is None for path in attributes(body)):
+        return None
+    if missing == "total" and any(row.get(a.path) is None for a in schema):
+        return None
+    return _Kleene(row, late).truth(body)
+
+
+def attributes(body: Node) -> Iterator[Path]:
+    """The attributes that occur in the text."""
+    return (node.path for node in ast.walk(body) if isinstance(node, ast.Attribute))
+
+
+def conjunction(truths: list[bool | None]) -> bool | None:
+    if False in truths:
+        return False
+    return None if None in truths else True
+
+
+def disjunction(truths: list[bool | None]) -> bool | None:
+    if True in truths:
+        return True
+    return None if None in truths else False
+
+
+class _Kleene:
+    """Three-valued. `element` is the value of the ARRAY attribute while a quantifier is open."""
+
+    def __init__(self, row: Row, late: Late | None) -> None:
+        self._row = row
+        self._late = late
+        self._element: dict[Path, Any] = {}
+
+    def truth(self, node: Node) -> bool | None:
+        match node:
+            case ast.And(items):
+                return conjunction([self.truth(i) for i in items])
+            case ast.Or(items):
+                return disjunction([self.truth(i) for i in items])
+            case ast.Not(operand):
+                return self.complement(self.truth(operand))
+            case ast.Call() | ast.Graph():
+                assert self._late is not None, "calls and GRAPH patterns need a `late`"
+                return self._late(node)
+            case ast.IsNull(operand):
+                return self.is_missing(self.value(operand))
+        return self._quantified(node)
+
+    def complement(self, truth: bool | None) -> bool | None:
+        return None if truth is None else not truth
+
+    def is_missing(self, value: Any) -> bool:
+        return value is None
+
+    def _quantified(self, atom: Node) -> bool | None:
+        """ANY over the elements of an ARRAY attribute, ALL under ALL(...); else the atom itself."""
+        for node in ast.walk(atom):
+            every = isinstance(node, ast.Every)
+            attribute = node.attribute if isinstance(node, ast.Every) else node
+            if isinstance(attribute, ast.Attribute) and isinstance(self._read(attribute.path), list):
+                truths = []
+                for element in self._read(attribute.path):
+                    self._element[attribute.path] = self.present(element)
+                    truths.append(self.atom(atom))
+                del self._element[attribute.path]
+                return conjunction(truths) if every else disjunction(truths)
+        return self.atom(atom)
+
+    def atom(self, node: Node) -> bool | None:
+        match node:
+            case ast.Compare(op, left, right):
+                return self.compare(op, self.value(left), self.value(right))
+            case ast.Between(operand, low, high):
+                return conjunction([self.atom(ast.Compare(">=", operand, low)), self.atom(ast.Compare("<=", operand, high))])
+            case ast.In(operand, items):
+                return disjunction([self.atom(ast.Compare("=", operand, item)) for item in items])
+            case ast.TextTest(kind, whole, part):
+                return self.test(lambda a, b: values.text_test(kind, a, b), self.value(whole), self.value(part))
+            case ast.Like(operand, pattern, escape, fold):
+                test = lambda a, b: values.like(a, b, escape, fold)  # noqa: E731 - it reads as the line above
+                return self.test(test, self.value(operand), self.value(pattern))
+            case ast.Matches(operand, regex):
+                return self.test(lambda a: values.matches(a, regex), self.value(operand))
+        return self.test(bool, self.value(node))
+
+    def value(self, node: Node) -> Any:
+        match node:
+            case ast.Literal(value):
+                return self.present(value)
+            case ast.Instant(text):
+                return instant(text)
+            case ast.Span(amount, unit):
+                return round(amount * ast.UNITS[unit])
+            case ast.Attribute(path):
+                return self._element[path] if path in self._element else self._read(path)
+            case ast.Every(attribute):
+                return self.value(attribute)
+            case ast.Negate(operand):
+                return self.compute(values.negate, operand)
+            case ast.Arithmetic(op, left, right):
+                return self.compute(lambda a, b: values.arithmetic(op, a, b), left, right)
+            case ast.Function(name, operand):
+                return self.compute(lambda a: values.function(name, a), operand)
+        raise AssertionError(f"no value for {type(node).__name__}")
+
+    # -- what `default` does differently
+
+    def _read(self, path: Path) -> Any:
+        return self._row.get(path)
+
+    def present(self, value: Any) -> Any:
+        return value
+
+    def compute(self, f: Callable[..., Any], *operands: Node) -> Any:
+        return f(*map(self.value, operands))
+
+    def compare(self, op: str, a: Any, b: Any) -> bool | None:
+        return None if a is None or b is None else values.compare(op, a, b)
+
+    def test(self, f: Callable[..., bool], *operands: Any) -> bool | None:
+        return None if any(x is None for x in operands) else f(*operands)
+
+
+class _Default(_Kleene):
+    """Two-valued: what is missing becomes its DEFAULT, else OMEGA."""
+
+    def __init__(self, row: Row, defaults: Mapping[Path, Any], late: Late | None) -> None:
+        super().__init__(row, late)
+        self._defaults = defaults
+
+    def truth(self, node: Node) -> bool | None:
+        return super().truth(node) is True
+
+    def complement(self, truth: bool | None) -> bool | None:
+        return truth is not True
+
+    def is_missing(self, value: Any) -> bool:
+        return value is OMEGA
+
+    def _read(self, path: Path) -> Any:
+        value = self._row.get(path)
+        return self.present(self._defaults.get(path) if value is None else value)
+
+    def present(self, value: Any) -> Any:
+        return OMEGA if value is None else value
+
+    def compute(self, f: Callable[..., Any], *operands: Node) -> Any:
+        found = list(map(self.value, operands))
+        return OMEGA if OMEGA in found else self.present(f(*found))
+
+    def compare(self, op: str, a: Any, b: Any) -> bool | None:
+        if a is OMEGA and b is OMEGA:
+            return op == "="
+        if a is OMEGA or b is OMEGA:
+            return op == "<>"
+        return values.compare(op, a, b)
+
+    def test(self, f: Callable[..., bool], *operands: Any) -> bool | None:
+        return OMEGA not in operands and f(*operands)
