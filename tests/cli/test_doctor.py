@@ -107,11 +107,17 @@ def test_a_version_out_of_range_is_required_to_change(
 
 
 def test_workers_of_another_python_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", str(program(tmp_path / "other", "2.7")))
+    monkeypatch.setenv("PYSPARK_PYTHON", str(program(tmp_path / "other", "2.7 with pyarrow")))
     worker = finding("worker Python")
-    assert not worker.ok
-    assert worker.found.startswith("2.7 (PYSPARK_PYTHON), driver 3.")
+    assert (worker.ok, worker.optional) == (False, False)
+    assert worker.found.startswith("2.7 with pyarrow (PYSPARK_PYTHON), driver 3.")
     assert worker.fix == f"export PYSPARK_PYTHON={sys.executable}"
+
+
+def test_workers_without_pyarrow_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    monkeypatch.setenv("PYSPARK_PYTHON", str(program(tmp_path / "other", f"{here} without pyarrow")))
+    assert not finding("worker Python").ok
 
 
 def test_an_unset_worker_python_is_only_advice(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -122,8 +128,14 @@ def test_an_unset_worker_python_is_only_advice(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_connect_names_the_packages_it_misses(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend_installed(monkeypatch, grpcio=None, protobuf=None)
-    assert finding("Spark Connect").found == "missing: grpcio, protobuf"
+    pretend_installed(monkeypatch, grpcio=None, zstandard=None)
+    assert finding("Spark Connect").found == "missing: grpcio, zstandard"
+    assert run().exit_code == 0
+
+
+def test_spark_without_protobuf_has_no_stateful_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_installed(monkeypatch, protobuf=None)
+    assert run().exit_code == 2
 
 
 def test_a_spark_without_rocksdb_has_no_state_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -32,11 +32,20 @@ GIB = 1 << 30
 JAVA_FIX = "Java 17 or newer, in JAVA_HOME or else on PATH; Debian, Ubuntu: apt-get install openjdk-17-jre-headless"
 SPARK_FIX = "pip install 'headgate[spark]'"
 PATIENCE_S = 20.0
+WORKER_QUESTION = """
+import sys
+try:
+    import pyarrow
+    state = "with"
+except ImportError:
+    state = "without"
+print("%d.%d %s pyarrow" % (sys.version_info[0], sys.version_info[1], state))
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact about the machine; `fix` is what to do if it is not `ok`. An `optional` one leaves the exit code alone."""
+    """One fact about the machine; `fix` is what to do if it is not `ok`. `optional` ones leave the exit code alone."""
 
     name: str
     ok: bool
@@ -122,22 +131,30 @@ def check_pyarrow() -> Finding:
 
 
 def check_worker_python() -> Finding:
-    """Spark refuses workers of another minor version, and starts `python3` from PATH if nothing names one.
+    """Spark starts `python3` from PATH if nothing names an interpreter: often another version, or one without pyarrow.
 
     Without PYSPARK_PYTHON that is advice only: a session that Headgate opens names the interpreter itself.
     """
     named = os.environ.get("PYSPARK_PYTHON")
     program = named or "python3"
-    stated = ask([program, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+    stated = ask([program, "-c", WORKER_QUESTION])
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     origin = "PYSPARK_PYTHON" if named else "python3 on PATH"
     found = f"{stated or 'cannot be run'} ({origin}), driver {here}"
     fix = f"export PYSPARK_PYTHON={sys.executable}"
-    return Finding("worker Python", stated == here, found, fix, optional=named is None or without_spark())
+    return Finding(
+        "worker Python", stated == f"{here} with pyarrow", found, fix, optional=named is None or without_spark()
+    )
+
+
+def check_protobuf() -> Finding:
+    """The workers of a stateful step speak to the state store in protobuf messages, with or without Connect."""
+    found = installed("protobuf")
+    return Finding("protobuf", found is not None, found or "not installed", SPARK_FIX, without_spark())
 
 
 def check_connect() -> Finding:
-    names = ("grpcio", "grpcio-status", "googleapis-common-protos", "protobuf", "zstandard")
+    names = ("grpcio", "grpcio-status", "googleapis-common-protos", "zstandard")
     missing = [name for name in names if installed(name) is None]
     found = "missing: " + ", ".join(missing) if missing else f"grpcio {installed('grpcio')}"
     return Finding("Spark Connect", not missing, found, SPARK_FIX, optional=True)
@@ -221,6 +238,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     check_pandas,
     check_pyarrow,
     check_worker_python,
+    check_protobuf,
     check_connect,
     check_rocksdb,
     check_re2,
