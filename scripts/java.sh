@@ -26,11 +26,11 @@ fi
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update
     # Releases that no longer carry 17 have a newer one as their default.
-    apt-get install -y --no-install-recommends openjdk-17-jre-headless ||
-        apt-get install -y --no-install-recommends default-jre-headless
-    if enough java; then
+    if apt-get update && {
+        apt-get install -y --no-install-recommends openjdk-17-jre-headless ||
+            apt-get install -y --no-install-recommends default-jre-headless
+    } && enough java; then
         exit 0
     fi
 fi

@@ -31,7 +31,7 @@ fi
 if ! "$PYTHON" -c 'import ensurepip, venv' >/dev/null 2>&1; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         export DEBIAN_FRONTEND=noninteractive
-        apt-get update && apt-get install -y --no-install-recommends python3-venv
+        apt-get update && apt-get install -y --no-install-recommends python3-venv || true
     fi
     if ! "$PYTHON" -c 'import ensurepip, venv' >/dev/null 2>&1; then
         echo "setup: $PYTHON cannot create virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2
@@ -39,7 +39,7 @@ if ! "$PYTHON" -c 'import ensurepip, venv' >/dev/null 2>&1; then
     fi
 fi
 
-# An environment of another interpreter is not repaired but replaced.
+# An environment that does not run, because its interpreter is gone or it was left half made, is replaced.
 if ! supported "$venv/bin/python" || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     "$PYTHON" -m venv --clear "$venv"
 fi
