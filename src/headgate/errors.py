@@ -113,7 +113,7 @@ class SchemaError(HeadgateError):
 
 
 class EventError(HeadgateError):
-    """An event that could not be used. `plan.match(..., errors="raise")` raises it; else it is a row of the error channel."""
+    """An event that could not be used. `plan.match(..., errors="raise")` raises it; else it is an error row."""
 
     code = "event"
 

@@ -1,0 +1,50 @@
+# Needs python3 (3.11 to 3.13, with venv), make and git; everything else is fetched, pinned, into .venv.
+# Nothing here reads stdin, so it runs the same on a terminal and in CI.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+LOCK_FLAGS ?=
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-annotate --no-header --quiet $(LOCK_FLAGS)
+
+# Spark starts its Python workers with `python3` from PATH unless told otherwise, which need not be this environment.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test quick demo lint types lock clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
+
+setup: $(READY)  ## create .venv from the lock and make sure of Java 17 or newer
+	@sh scripts/java.sh
+
+# A half-finished environment must not look ready, so the mark is set last.
+$(READY): requirements-setup.lock requirements.lock pyproject.toml scripts/python.sh
+	@sh scripts/python.sh $(VENV)
+	@touch $@
+
+test: setup lint types  ## the whole suite, with lint and types: what CI runs
+	$(BIN)/pytest
+
+quick: lint types  ## lint, types and the tests that need no Spark: under one minute
+	$(BIN)/pytest -m "not spark and not slow"
+
+demo: setup  ## the guided run
+	$(BIN)/headgate demo
+
+lint: $(READY)  ## ruff: rules and formatting
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(READY)  ## mypy, strict
+	$(BIN)/mypy
+
+lock: $(READY)  ## write the locks anew; LOCK_FLAGS=--upgrade takes newer versions
+	$(COMPILE) pyproject.toml --all-extras --group dev --output-file requirements.lock >/dev/null
+	$(COMPILE) --group setup --constraint requirements.lock --output-file requirements-setup.lock >/dev/null
+
+clean:  ## remove the environment and every cache
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
