@@ -12,7 +12,7 @@ COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-ha
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test quick demo lint types lock clean
+.PHONY: help setup test quick nightly demo lint types lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
@@ -29,7 +29,10 @@ test: setup lint types  ## the whole suite, with lint and types: what CI runs
 	$(BIN)/pytest
 
 quick: lint types  ## lint, types and the tests that need no Spark: under one minute
-	$(BIN)/pytest -m "not spark and not slow"
+	$(BIN)/pytest -m "not spark and not slow and not nightly"
+
+nightly: setup  ## the property tests in their long form
+	$(BIN)/pytest -m nightly --timeout 7200
 
 demo: setup  ## the guided run
 	$(BIN)/headgate demo
