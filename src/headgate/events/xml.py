@@ -80,14 +80,16 @@ def read_xml(
         first += len(part)
 
 
+_MESSAGE = (b"message", b"event")
 _OPENING = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<([A-Za-z_:][^\s/>]*)[^>]*?(/?)>", re.DOTALL)
 
 
 def split_messages(text: bytes) -> list[bytes]:
     """The messages of a file, by their text: a broken or hostile one then spoils only itself.
 
-    The first element's name ends each message. If there is one such element, and the first element inside it occurs
-    again after its end and holds elements, then it is an outer element and what is inside it are the messages.
+    The first element's name ends each message. If there is one such element, it is an outer element when all that is
+    inside it are elements of one name that hold elements: several of them, or one called message or event. But an
+    element called message or event is always a message.
     """
     if not text.strip():
         return []
@@ -96,13 +98,15 @@ def split_messages(text: bytes) -> list[bytes]:
         return [text]
     pieces = _pieces(text[outer.start() :], outer[1])
     if len(pieces) > 1:
-        return pieces if _holds_elements(pieces[0], outer[1]) else [text]
+        return pieces if _holds_elements(pieces[0]) else [text]
     end = text.rfind(b"</" + outer[1])
     body = text[outer.end() : end if end >= 0 else len(text)]
     inner = _OPENING.match(body)
-    if inner is None or inner[2] or not _holds_elements(body, inner[1]):
+    if outer[1] in _MESSAGE or inner is None or inner[2] or not _holds_elements(body):
         return [text]
-    return _pieces(body, inner[1])
+    pieces = _pieces(body, inner[1])
+    names = {opening[1] if (opening := _OPENING.match(piece)) else None for piece in pieces}
+    return pieces if names == {inner[1]} and (len(pieces) > 1 or inner[1] in _MESSAGE) else [text]
 
 
 def _pieces(text: bytes, name: bytes) -> list[bytes]:
@@ -115,7 +119,7 @@ def _pieces(text: bytes, name: bytes) -> list[bytes]:
     return pieces if not rest.strip() else [*pieces, rest]
 
 
-def _holds_elements(text: bytes, name: bytes) -> bool:
+def _holds_elements(text: bytes) -> bool:
     """Whether the first element of a text has an element inside it."""
     opening = _OPENING.match(text)
     return (
