@@ -1,0 +1,209 @@
+"""CSV with a header line. Everything is read as bytes and converted here, so that one bad field costs one row.
+
+A header names attributes as a subscription does: `addr.city` is the path. An empty field is missing; a quoted empty
+field of a STRING is the empty text. A quote that is never closed swallows rows, so the row that did it is rejected.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from headgate.columns import Column
+from headgate.errors import SchemaError
+from headgate.events.decoder import assemble, decode
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show, shown_text
+from headgate.events.sources import Bytes, opened
+from headgate.events.texts import fit_text, text_column
+from headgate.schema import Attribute, Kind, Path, Schema, Type
+
+if TYPE_CHECKING:
+    from headgate.columns import Array, Ints, Mask
+
+_HEAD = 1 << 20
+
+
+def read_csv(
+    source: Bytes,
+    schema: Schema,
+    needs: Iterable[Path] | None = None,
+    *,
+    first: int = 0,
+    limits: Limits = DEFAULT_LIMITS,
+    delimiter: str = ",",
+) -> Iterator[Decoded]:
+    """Batches of events. Rejected are rows with too few or too many fields, and the rest of a file that breaks off."""
+    needs = None if needs is None else list(needs)
+    invalid: list[Any] = []
+    row = 0
+    with opened(source) as file:
+        counted = _Quotes(file)
+        for batch, last in _batches(counted, delimiter, invalid, limits):
+            if isinstance(batch, str):
+                _, numbers = _numbers(1, row, invalid)
+                reason = f"the rest of the file cannot be read: {batch}"
+                yield _nothing(schema, [Rejected(first + int(numbers[0]), reason, "csv", "", schema.stream)])
+                break
+            for start in range(0, batch.num_rows, limits.batch_rows):
+                part = batch.slice(start, limits.batch_rows)
+                before, numbers = _numbers(part.num_rows, row, invalid)
+                row = int(numbers[-1]) + 1
+                fields = _Fields(part, limits)
+                out = {}
+                if last and start + part.num_rows == batch.num_rows and counted.odd and fields.swallowed():
+                    at = part.num_rows - 1
+                    reason = "a quote is opened and never closed, so the rest of the file is one field"
+                    out[at] = Rejected(first + int(numbers[at]), reason, "csv", fields.text(at), schema.stream)
+                found = assemble(fields, schema, needs, first + int(numbers[0]), limits, out, None, first + numbers)
+                merged = sorted([*found.rejected, *(_wrong_width(r, schema, first) for r in before)], key=_row)
+                yield replace(found, rejected=tuple(merged))
+    if invalid:
+        yield _nothing(schema, [_wrong_width(r, schema, first) for r in invalid])
+
+
+def _batches(file: Any, delimiter: str, invalid: list[Any], limits: Limits) -> Iterator[tuple[Any, bool]]:
+    """The batches of a file, each with whether it is the last; a text in place of a batch says why it broke off."""
+
+    def options(handler: Any) -> arrow_csv.ParseOptions:
+        return arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=handler)
+
+    def note(row: Any) -> str:
+        invalid.append(row)
+        return "skip"
+
+    read = arrow_csv.ReadOptions(use_threads=False, block_size=limits.field_bytes)
+    convert = arrow_csv.ConvertOptions(
+        check_utf8=False, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    held = None
+    try:
+        # The names must be known before the types can be given, and only a type given is a type kept.
+        head = io.BytesIO(file.peek())
+        names = arrow_csv.open_csv(head, read, options(lambda row: "skip"), convert).schema.names
+        if len(set(names)) != len(names):
+            raise SchemaError(f"the CSV header names a column twice: {', '.join(names)[:200]}")
+        convert.column_types = dict.fromkeys(names, pa.binary())
+        for batch in arrow_csv.open_csv(file, read, options(note), convert):
+            if held is not None:
+                yield held, False
+            held = batch if batch.num_rows else held
+    except pa.ArrowInvalid as problem:
+        if held is not None:
+            yield held, False
+        if "Empty CSV file" not in str(problem):
+            yield str(problem), True
+        return
+    if held is not None:
+        yield held, True
+
+
+class _Quotes:
+    """A file that counts the quotes read from it."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._head: bytes | None = None
+        self.odd = False
+
+    def peek(self) -> bytes:
+        self._head = self._file.read(_HEAD)
+        return self._head
+
+    def read(self, size: int = -1) -> bytes:
+        if self._head is not None:
+            chunk, self._head = self._head, None
+            if 0 <= size < len(chunk):
+                chunk, self._head = chunk[:size], chunk[size:]
+        else:
+            chunk = self._file.read(size)
+        self.odd ^= bool(chunk.count(b'"') % 2)
+        return chunk
+
+
+class _Fields:
+    """A batch of rows as columns of bytes, by the names in the header."""
+
+    def __init__(self, batch: pa.RecordBatch, limits: Limits) -> None:
+        self.rows = batch.num_rows
+        self._batch = batch
+        self._limits = limits
+
+    def text(self, row: int) -> str:
+        fields = zip(self._batch.schema.names, self._batch.slice(row, 1).columns, strict=True)
+        return show({name: shown_text(f[0].as_py()) for name, f in fields if f[0].is_valid})
+
+    def swallowed(self) -> bool:
+        return b"\n" in (self._batch.columns[-1][self.rows - 1].as_py() or b"")
+
+    def column(self, attribute: Attribute) -> tuple[Column, Mask | None]:
+        array = self._array(attribute)
+        if array is None:
+            return Column.missing(attribute.type or Type(Kind.BOOLEAN), self.rows), None
+        if attribute.type is None:
+            defined = array.is_valid().to_numpy(zero_copy_only=False)
+            return Column(Type(Kind.BOOLEAN), defined, defined), None
+        text = pa.Array.from_buffers(pa.string(), len(array), array.buffers(), offset=array.offset)
+        try:
+            text.validate(full=True)
+        except pa.ArrowInvalid:
+            bad = np.fromiter((not _is_utf8(v.as_py()) for v in array), np.bool_, len(array))
+            fine = [None if b else v.as_py() for b, v in zip(bad, text, strict=True)]
+            column, other = text_column(pa.array(fine, pa.string()), attribute.type, self._limits)
+            return column, bad if other is None else bad | other
+        return text_column(text, attribute.type, self._limits)
+
+    def misfit(self, row: int, attribute: Attribute) -> Misfit:
+        array = self._array(attribute)
+        assert array is not None and attribute.type is not None
+        try:
+            fit_text(array[row].as_py().decode(), attribute.type, self._limits)
+        except UnicodeDecodeError:
+            return Misfit("the text is not UTF-8", "encoding")
+        except Misfit as problem:
+            return problem
+        return Misfit(f"the field is not a {attribute.type}")
+
+    def _array(self, attribute: Attribute) -> Array | None:
+        names = self._batch.schema.names
+        for name in (attribute.name, ".".join(attribute.path)):
+            if name in names:
+                return self._batch.column(names.index(name))
+        return None
+
+
+def _is_utf8(value: bytes | None) -> bool:
+    try:
+        return value is None or value.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
+def _numbers(count: int, row: int, invalid: list[Any]) -> tuple[list[Any], Ints]:
+    """Row numbers for the next `count` rows that are well formed, and the malformed ones before the last of them."""
+    out: list[Any] = []
+    numbers = np.arange(row, row + count)
+    while invalid and invalid[0].number - 2 <= numbers[-1]:
+        out.append(invalid.pop(0))
+        numbers[numbers >= out[-1].number - 2] += 1
+    return out, numbers
+
+
+def _wrong_width(row: Any, schema: Schema, first: int) -> Rejected:
+    reason = f"the row has {row.actual_columns} fields, the header has {row.expected_columns}"
+    return Rejected(first + row.number - 2, reason, "csv", shown_text(row.text), schema.stream)
+
+
+def _row(rejected: Rejected) -> int:
+    return rejected.row
+
+
+def _nothing(schema: Schema, rejected: list[Rejected]) -> Decoded:
+    return replace(decode([], schema), rejected=tuple(rejected))

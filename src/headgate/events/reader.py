@@ -1,0 +1,47 @@
+"""A file of events, by its suffix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from headgate.errors import UsageError
+from headgate.events.csv import read_csv
+from headgate.events.json_lines import read_json_lines
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits
+from headgate.events.tabular import read_arrow, read_parquet
+from headgate.events.xml import read_xml
+from headgate.schema import Path, Schema
+
+_READERS: dict[str, Callable[..., Iterator[Decoded]]] = {
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".json": read_json_lines,
+    ".parquet": read_parquet,
+    ".csv": read_csv,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
+    ".xml": read_xml,
+}
+
+
+def read(
+    path: str | os.PathLike[str],
+    schema: Schema,
+    needs: Iterable[Path] | None = None,
+    *,
+    first: int = 0,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[Decoded]:
+    """Batches of the events of a file; `-` is JSON lines from standard input."""
+    reader: Any = read_json_lines
+    if os.fspath(path) != "-":
+        suffix = os.path.splitext(os.fspath(path))[1].lower()
+        if suffix not in _READERS:
+            raise UsageError(
+                f"cannot tell the format of {os.fspath(path)} by its suffix {suffix!r}",
+                f"supported are {', '.join(_READERS)}, and - for JSON lines from standard input",
+            )
+        reader = _READERS[suffix]
+    return reader(path, schema, needs, first=first, limits=limits)  # type: ignore[no-any-return]

@@ -1,0 +1,43 @@
+"""Where bytes come from: a path, `-` for standard input, an open binary file, or an iterable of events."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from headgate.errors import UsageError
+
+Bytes = str | os.PathLike[str] | Iterable[bytes] | Any
+CHUNK = 1 << 20
+
+
+@contextmanager
+def opened(source: Bytes) -> Iterator[Any]:
+    """A binary file. A path that cannot be read is a UsageError that says why."""
+    if isinstance(source, str) and source == "-":
+        yield sys.stdin.buffer
+    elif isinstance(source, str | os.PathLike):
+        try:
+            file = open(source, "rb")  # noqa: SIM115, closed below; only the opening may fail
+        except OSError as problem:
+            raise UsageError(f"cannot read {os.fspath(source)}: {problem.strerror}") from None
+        with file:
+            yield file
+    elif hasattr(source, "read"):
+        yield source
+    else:
+        raise UsageError(f"cannot read events from a {type(source).__name__}", "pass a path, '-' or a binary file")
+
+
+def chunks(file: Any) -> Iterator[bytes]:
+    """What a file holds, as it comes: a pipe is not waited for until a chunk is full."""
+    read = getattr(file, "read1", file.read)
+    while chunk := read(CHUNK):
+        yield chunk.encode("utf-8", "surrogatepass") if isinstance(chunk, str) else bytes(chunk)
+
+
+def name_of(source: Any) -> str:
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else str(getattr(source, "name", "the input"))
