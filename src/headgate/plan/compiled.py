@@ -1,0 +1,96 @@
+"""The plan: segments, tombstones over them, and the schemas of the streams. Immutable; safe for any number of threads.
+
+A change of the book makes a new plan that shares the segments of the old one. New subscriptions form a small delta
+segment; removed ones get a tombstone. Small deltas are merged as they gather, as in a log-structured merge tree, so that
+there are never more than a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+from numpy.typing import NDArray
+
+from headgate.language.ast import Path
+from headgate.language.catalogue import Catalogue
+from headgate.plan.segment import Entry, Segment, compile_segment
+from headgate.schema import Schema
+
+Dead = NDArray[np.bool_]
+MOST_DELTAS = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    schemas: Mapping[str, Schema]
+    segments: tuple[Segment, ...]
+    dead: tuple[Dead | None, ...]
+    """For each segment which of its slots are gone; None if none is."""
+
+    @classmethod
+    def of(
+        cls, entries: Mapping[str, Entry], catalogue: Catalogue, previous: Plan | None, changed: list[str]
+    ) -> Plan:
+        schemas = dict(catalogue.streams)
+        if previous is None:
+            segment = compile_segment(entries, schemas)
+            return cls(schemas, (segment,), (None,))
+        segments, dead = list(previous.segments), [None if d is None else d.copy() for d in previous.dead]
+        for name in changed:
+            for i, segment in enumerate(segments):
+                slot = segment.slot(name)
+                if slot is not None:
+                    mask = dead[i]
+                    if mask is None:
+                        mask = dead[i] = np.zeros(len(segment), np.bool_)
+                    mask[slot] = True
+        new = {name: entries[name] for name in changed if name in entries and not entries[name].paused}
+        if len(segments) > MOST_DELTAS:
+            alive = dict(_alive(segments[1:], dead[1:]))
+            alive.update(new)
+            segments, dead, new = segments[:1], dead[:1], alive
+        if new:
+            segments.append(compile_segment(new, schemas))
+            dead.append(None)
+        return cls(schemas, tuple(segments), tuple(dead))
+
+    def __len__(self) -> int:
+        return sum(len(s) - (0 if d is None else int(d.sum())) for s, d in zip(self.segments, self.dead, strict=True))
+
+    def needs(self, stream: str) -> frozenset[Path]:
+        """The attributes that matching on this stream reads."""
+        found = [s.filters[stream].needs for s in self.segments if stream in s.filters]
+        return frozenset().union(*found)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that some subscription is on."""
+        return tuple(dict.fromkeys(s for segment in self.segments for s in segment.filters))
+
+    @property
+    def fingerprint(self) -> str:
+        state = xxhash.xxh3_128()
+        for segment, dead in zip(self.segments, self.dead, strict=True):
+            state.update(segment.fingerprint)
+            if dead is not None:
+                state.update(np.packbits(dead).tobytes())
+        return state.hexdigest()
+
+    def find(self, name: str) -> tuple[Segment, int] | None:
+        """The segment and slot of a living subscription."""
+        for segment, dead in zip(self.segments, self.dead, strict=True):
+            slot = segment.slot(name)
+            if slot is not None and (dead is None or not dead[slot]):
+                return segment, slot
+        return None
+
+
+def _alive(segments: list[Segment], dead: list[Dead | None]) -> Iterator[tuple[str, Entry]]:
+    for segment, mask in zip(segments, dead, strict=True):
+        for slot in range(len(segment)) if mask is None else np.flatnonzero(~mask):
+            yield segment.names[int(slot)].as_py(), segment.entry(int(slot))

@@ -1,0 +1,334 @@
+"""The book: the standing subscriptions, and what they may refer to.
+
+A book holds texts, not trees: a subscription is its text, its stream, its mode and its labels, and what is needed for a
+check or a compile is made again from the text by its form. Adding is checking; a bad subscription is refused with a
+caret and changes nothing. `compile` is incremental: a new plan shares the segments of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path as FilePath
+from typing import Any
+
+from headgate.errors import DuplicateName, LanguageError, LanguageErrors, SchemaError, TypeProblem, UnknownName, UsageError
+from headgate.language import ast
+from headgate.language.catalogue import Catalogue, Signature, nearest
+from headgate.language.check import Checked, check_filter
+from headgate.language.forms import Form, form_of, value_checks
+from headgate.language.normal import MODES, fold
+from headgate.language.parser import parse_statement, parse_tokens
+from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
+from headgate.plan import Entry, Plan
+from headgate.schema import Attribute, Schema, Type
+
+ANONYMOUS = "events"
+"""The stream of a subscription that names none, in a book that declares none."""
+
+
+class Subscriptions:
+    """A book. Not safe for use by several threads at once; plans made from it are."""
+
+    def __init__(self, operators: Iterable[Any] = (), *, limits: Limits = LIMITS) -> None:
+        self._catalogue = Catalogue(operators={o.name: o.signature for o in operators})
+        self._limits = limits
+        self._entries: dict[str, Entry] = {}
+        self._checked: dict[tuple[Form, str], bool] = {}
+        self._plan: Plan | None = None
+        self._changed: dict[str, None] = {}
+
+    # -- definitions
+
+    def stream(
+        self, name: str, attributes: Mapping[str, str] | Schema, time: str | tuple[str, str] | None = None
+    ) -> Subscriptions:
+        """Declare a stream. A declared stream has exactly these attributes; a use of another is an error."""
+        schema = attributes if isinstance(attributes, Schema) else Schema.of(name, attributes, time or ())
+        self._declare(replace(schema, stream=name, declared=True))
+        return self
+
+    def _declare(self, schema: Schema, at: int = -1) -> None:
+        known = self._catalogue.streams.get(schema.stream)
+        if known is not None and known.declared:
+            raise DuplicateName(f"stream {schema.stream} is declared already", "drop it first", at=at)
+        if any(e.stream == schema.stream for e in self._entries.values()):
+            hint = "declare a stream before the first subscription on it"
+            raise DuplicateName(f"stream {schema.stream} is in use without a declaration", hint, at=at)
+        self._catalogue.streams[schema.stream] = schema
+
+    @property
+    def streams(self) -> Mapping[str, Schema]:
+        return self._catalogue.streams
+
+    # -- the life of a subscription
+
+    def add(
+        self,
+        name: str,
+        text: str,
+        on: str | None = None,
+        missing: str = "null",
+        labels: Mapping[str, str] | None = None,
+    ) -> Subscriptions:
+        """Add a subscription; LanguageError says what is wrong with it and where."""
+        if name in self._entries:
+            raise DuplicateName(f"there is a subscription {name} already", "use replace to change it")
+        self._put(name, tokenise(text, self._limits), text, on, missing, labels)
+        return self
+
+    def replace(self, name: str, text: str, **changes: Any) -> Subscriptions:
+        """A new text, and where given a new stream, mode or labels, for a subscription that exists."""
+        old = self._entry(name)
+        given = {"on": old.stream, "missing": old.missing, "labels": old.labels, **changes}
+        self._put(name, tokenise(text, self._limits), text, **given)
+        return self
+
+    def remove(self, name: str) -> Subscriptions:
+        self._entry(name)
+        del self._entries[name]
+        self._changed[name] = None
+        return self
+
+    def pause(self, name: str) -> Subscriptions:
+        """It stays in the book and matches nothing."""
+        self._entries[name] = replace(self._entry(name), paused=True)
+        self._changed[name] = None
+        return self
+
+    def resume(self, name: str) -> Subscriptions:
+        self._entries[name] = replace(self._entry(name), paused=False)
+        self._changed[name] = None
+        return self
+
+    def _entry(self, name: str) -> Entry:
+        found = self._entries.get(name)
+        if found is None:
+            raise UnknownName(f"there is no subscription {name}", nearest(name, self._entries, "list the book to see all"))
+        return found
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._entry(name)
+
+    # -- checking
+
+    def _put(
+        self,
+        name: str,
+        tokens: Tokens,
+        text: str,
+        on: str | None,
+        missing: str,
+        labels: Mapping[str, str] | None,
+        at: int = 0,
+    ) -> None:
+        if missing not in MODES:
+            raise UsageError(f"missing = {missing!r} is no mode", f"the modes are {', '.join(MODES)}")
+        stream = on or self._only_stream(tokens)
+        problems, learned = self._check(tokens, stream, missing)
+        if problems:
+            raise problems[0] if len(problems) == 1 else LanguageErrors(problems)
+        if learned:
+            self._catalogue.learn(stream, learned)
+        self._entries[name] = Entry(text, stream, missing, dict(labels) if labels else None)
+        self._changed[name] = None
+
+    def _only_stream(self, tokens: Tokens) -> str:
+        declared = [s.stream for s in self._catalogue.streams.values() if s.declared]
+        if len(declared) > 1 and tokens.kinds[0] != "SELECT":
+            raise tokens.error(UnknownName("which stream?", f"say ON one of {', '.join(declared)}", at=0))
+        return declared[0] if declared else ANONYMOUS
+
+    def _check(self, tokens: Tokens, stream: str, missing: str) -> tuple[list[LanguageError], dict[ast.Path, Type | None]]:
+        form = form_of(tokens)
+        key = (form, stream)
+        if key in self._checked and missing != "total":
+            return [], {}
+        body = parse_tokens(tokens)
+        if isinstance(body, ast.Pattern):
+            return [], {}
+        try:
+            schema = self._catalogue.stream(stream)
+        except LanguageError as problem:
+            return [tokens.error(problem)], {}
+        checked: Checked = check_filter(body, schema, self._catalogue)
+        if missing == "total" and not schema.declared:
+            checked.problems.append(
+                TypeProblem(f"missing = 'total' needs to know the stream {stream}", "declare it with CREATE STREAM", at=0)
+            )
+        if not checked.problems and not value_checks(form.body):
+            self._checked[key] = True
+        return [tokens.error(p) for p in checked.problems], checked.learned
+
+    # -- scripts and tables
+
+    @classmethod
+    def parse(cls, script: str, operators: Iterable[Any] = (), *, limits: Limits = LIMITS) -> Subscriptions:
+        """A book from a script of CREATE statements. All mistakes of the script are raised together."""
+        book = cls(operators, limits=limits)
+        book.extend(script)
+        return book
+
+    @classmethod
+    def load(cls, path: str | FilePath, operators: Iterable[Any] = ()) -> Subscriptions:
+        try:
+            script = FilePath(path).read_text("utf-8")
+        except OSError as e:
+            raise UsageError(f"cannot read {path}: {e.strerror}") from None
+        except UnicodeDecodeError:
+            raise UsageError(f"{path} is not UTF-8 text") from None
+        return cls.parse(script, operators)
+
+    def extend(self, script: str) -> Subscriptions:
+        """Run the statements of a script on this book; those with mistakes are left out, and all mistakes raised."""
+        problems: list[LanguageError] = []
+        for tokens in statements(script, self._limits):
+            try:
+                self._run(parse_statement(tokens), tokens)
+            except LanguageErrors as several:
+                problems += several.errors
+            except LanguageError as problem:
+                problems.append(tokens.error(problem))
+            except (SchemaError, UsageError) as problem:
+                problems.append(tokens.error(TypeProblem(problem.message, problem.hint, at=0)))
+        if problems:
+            raise LanguageErrors(problems)
+        return self
+
+    def _run(self, statement: ast.Statement, tokens: Tokens) -> None:
+        match statement:
+            case ast.CreateStream():
+                self._declare(_schema(statement), at=statement.at)
+            case ast.Prefix(name, iri):
+                self._catalogue.prefixes[name] = iri
+            case ast.CreateOntology(name, source):
+                self._catalogue.ontologies[name] = source
+            case ast.CreateSubscription():
+                self._create(statement, tokens)
+            case ast.Drop(kind, name):
+                self._drop(kind, name, statement.at)
+
+    def _create(self, statement: ast.CreateSubscription, tokens: Tokens) -> None:
+        if statement.name in self._entries:
+            raise DuplicateName(f"there is a subscription {statement.name} already", "choose another name", at=statement.at)
+        if statement.stream is not None:
+            self._catalogue.stream(statement.stream, at=statement.at + 2)
+        missing, labels = "null", {}
+        for option in statement.options:
+            value = option.value.value if isinstance(option.value, ast.Literal) else None
+            if option.name.lower() == "missing":
+                if value not in MODES:
+                    raise TypeProblem(f"{value!r} is no mode", f"the modes are {', '.join(MODES)}", at=option.at + 2)
+                missing = value
+            elif isinstance(value, str):
+                labels[option.name] = value
+            else:
+                raise TypeProblem(f"the label {option.name} must be a text", at=option.at + 2)
+        body = _body(tokens)
+        text = tokens.source[body.starts[0] : body.starts[-1] + len(body.raws[-1])]
+        self._put(statement.name, body, text, statement.stream, missing, labels)
+
+    def _drop(self, kind: str, name: str, at: int) -> None:
+        if kind == "SUBSCRIPTION":
+            if name not in self._entries:
+                raise UnknownName(f"there is no subscription {name}", nearest(name, self._entries, ""), at=at)
+            self.remove(name)
+            return
+        known = self._catalogue.streams if kind == "STREAM" else self._catalogue.ontologies
+        if name not in known:
+            raise UnknownName(f"there is no {kind.lower()} {name}", nearest(name, known, ""), at=at)
+        user = next((n for n, e in self._entries.items() if kind == "STREAM" and e.stream == name), None)
+        if user is not None:
+            raise DuplicateName(f"stream {name} is in use by subscription {user}", "drop its subscriptions first", at=at)
+        del known[name]
+
+    @classmethod
+    def from_table(
+        cls, table: Any, id: str = "id", text: str = "text", on: str | None = None, missing: str = "null", **options: Any
+    ) -> Subscriptions:
+        """A book from a table of subscriptions: Arrow, pandas or Spark, one row each."""
+        book = cls(**options)
+        book.add_table(table, id, text, on, missing)
+        return book
+
+    def add_table(
+        self, table: Any, id: str = "id", text: str = "text", on: str | None = None, missing: str = "null"
+    ) -> Subscriptions:
+        names, texts = _two_columns(table, id, text)
+        for name, body in zip(names, texts, strict=True):
+            if name is None or body is None:
+                raise UsageError(f"a subscription has no {'id' if name is None else 'text'}", "every row needs both")
+            self.add(str(name), body, on=on, missing=missing)
+        return self
+
+    # -- compiling
+
+    def compile(self) -> Plan:
+        """The plan of the book as it is now; it shares with the last plan what has not changed."""
+        self._plan = Plan.of(self._entries, self._catalogue, self._plan, list(self._changed))
+        self._changed.clear()
+        return self._plan
+
+
+def _schema(statement: ast.CreateStream) -> Schema:
+    attributes: dict[ast.Path, Attribute] = {}
+    for column in statement.columns:
+        try:
+            kind = Type.parse(column.type)
+        except SchemaError as e:
+            raise TypeProblem(e.message, e.hint, at=column.at + 1) from None
+        if column.path in attributes:
+            raise DuplicateName(f"column {'.'.join(column.path)} is declared twice", at=column.at)
+        default = fold(column.default) if column.default is not None else None
+        value = _default(default.value, kind, column) if isinstance(default, ast.Literal) else None
+        attributes[column.path] = Attribute(column.path, kind, value, column.not_null)
+    for path in statement.time:
+        if path not in attributes:
+            raise UnknownName(f"the TIME attribute {'.'.join(path)} is not declared", at=statement.at)
+    try:
+        return Schema(statement.name, attributes, statement.time)
+    except SchemaError as e:
+        raise TypeProblem(e.message, e.hint, at=statement.at) from None
+
+
+def _default(value: Any, kind: Type, column: ast.ColumnDefinition) -> Any:
+    """The DEFAULT as a value of its column's type."""
+    wanted = {"boolean": bool, "bigint": int, "double": (int, float), "string": str, "timestamp": int}.get(kind.kind)
+    if value is None:
+        return None
+    if kind.array or wanted is None or not isinstance(value, wanted) or (isinstance(value, bool) != (wanted is bool)):
+        raise TypeProblem(f"the DEFAULT does not fit {kind}", "give a literal of the column's type", at=column.at)
+    return float(value) if kind.kind == "double" else value
+
+
+def _body(tokens: Tokens) -> Tokens:
+    """The tokens behind AS: the body of a CREATE SUBSCRIPTION."""
+    depth = 0
+    for i, kind in enumerate(tokens.kinds):
+        depth += (kind == "LPAR") - (kind == "RPAR")
+        if kind == "AS" and depth == 0:
+            body = Tokens(tokens.source, tokens.limits)
+            body.kinds, body.raws, body.starts = tokens.kinds[i + 1 :], tokens.raws[i + 1 :], tokens.starts[i + 1 :]
+            return body
+    raise AssertionError("a CREATE SUBSCRIPTION has an AS")
+
+
+def _two_columns(table: Any, id: str, text: str) -> tuple[list[Any], list[Any]]:
+    if hasattr(table, "toArrow"):  # a Spark DataFrame
+        table = table.select(id, text).toArrow()
+    names = list(getattr(table, "column_names", None) or table.columns)
+    for wanted in (id, text):
+        if wanted not in names:
+            raise SchemaError(f"the table has no column {wanted}", f"it has {', '.join(map(str, names))}")
+    if hasattr(table, "to_pylist"):
+        return table.column(id).to_pylist(), table.column(text).to_pylist()
+    return table[id].tolist(), table[text].tolist()
