@@ -17,7 +17,7 @@ import pyarrow as pa
 from headgate.columns import Column, Columns
 from headgate.errors import UsageError
 from headgate.events.objects import Objects
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show, shown_text
 from headgate.events.tables import Rows
 from headgate.schema import Attribute, Path, Schema
 
@@ -81,7 +81,8 @@ def decode_objects(
             if row not in out and not isinstance(event, Mapping):
                 shown = show(event)
                 reason = f"{place(row) if place else ''}an event must be an object, not {shown}"
-                out[row] = Rejected(first + row, reason, "object", shown, schema.stream)
+                text = shown if lines is None else shown_text(lines[row])
+                out[row] = Rejected(first + row, reason, "object", text, schema.stream)
         events = [{} if row in out else event for row, event in enumerate(events)]
     return assemble(Objects(events, limits, lines, change), schema, needs, first, limits, out, place)
 
