@@ -107,7 +107,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("kind", "value", "code", "reason"), BAD, ids=lambda v: str(v)[:30] if type(v) is str else "")
-def test_a_value_that_does_not_fit_is_rejected_with_its_reason(kind: str, value: object, code: str, reason: str) -> None:
+def test_a_value_that_does_not_fit_is_rejected_with_its_reason(
+    kind: str, value: object, code: str, reason: str
+) -> None:
     decoded = one(kind, value, first=40)
     assert decoded.columns.rows == 0 and len(decoded.rejected) == 1
     rejected = decoded.rejected[0]

@@ -98,6 +98,19 @@ def test_a_csv_row_beyond_the_limit_ends_the_file_with_a_reason() -> None:
     assert batches[-1].rejected[0].row == 10
 
 
+def test_a_csv_row_of_another_width_that_is_not_utf8_is_not_lost() -> None:
+    (batch,) = csv(b"x,t\n1,a\n\xff\n3,\xef\xbf\xbd\n4,d\n")
+    assert [(r.row, r.reason) for r in batch.rejected] == [
+        (1, "the row has 1 fields, the header has 2"),
+        (2, "t: the text is not UTF-8"),
+    ]
+    assert batch.rows.tolist() == [0, 3]
+
+
+def test_a_replacement_character_in_a_clean_csv_file_is_text() -> None:
+    assert rows(csv("t\n\ufffd\n".encode())) == [{"t": "\ufffd"}]
+
+
 def test_csv_fields_may_hold_lines_and_delimiters_may_differ() -> None:
     assert rows(csv(b't;x\n"a\nb";1\n', delimiter=";")) == [{"t": "a\nb", "x": 1}]
 
@@ -143,7 +156,7 @@ def test_a_file_of_another_format_is_an_error_that_names_it(tmp_path: Path, read
 def test_arrow_files_and_streams_are_read(form: str) -> None:
     sink = io.BytesIO()
     make = pa.ipc.new_file if form == "file" else pa.ipc.new_stream
-    with make(sink, TABLE.schema) as writer:  # type: ignore[operator]
+    with make(sink, TABLE.schema) as writer:
         writer.write_table(TABLE)
     sink.seek(0)
     batches = list(read_arrow(sink, SCHEMA, [("x",)], limits=Limits(batch_rows=2)))

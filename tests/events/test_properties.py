@@ -177,18 +177,17 @@ SOUND = st.fixed_dictionaries(
         "when": INT,
     },
 )
-TREE = pa.schema(
-    [
-        ("b", pa.bool_()),
-        ("i", pa.int64()),
-        ("d", pa.float64()),
-        ("t", pa.string()),
-        ("n", pa.struct([("i", pa.int64()), ("m", pa.struct([("t", pa.string())]))])),
-        ("ai", pa.list_(pa.int64())),
-        ("at", pa.list_(pa.string())),
-        ("when", pa.timestamp("us")),
-    ]
-)
+_TREE: list[tuple[str, Any]] = [
+    ("b", pa.bool_()),
+    ("i", pa.int64()),
+    ("d", pa.float64()),
+    ("t", pa.string()),
+    ("n", pa.struct([("i", pa.int64()), ("m", pa.struct([("t", pa.string())]))])),
+    ("ai", pa.list_(pa.int64())),
+    ("at", pa.list_(pa.string())),
+    ("when", pa.timestamp("us")),
+]
+TREE = pa.schema(_TREE)
 
 
 def table_of(*batches: Decoded) -> list[dict[Any, Any]]:
@@ -234,7 +233,23 @@ def test_any_objects_are_decoded_or_rejected(events: list[Any]) -> None:
     adds_up(len(events), from_cloudevents(events, SCHEMA))
 
 
-PIECES = [b"{", b"}", b"[", b"]", b",", b":", b'"i"', b'"n"', b"1", b"NaN", b'"\\ud800"', b"\xff", b" ", b"1e999", b"\r"]
+PIECES = [
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b'"i"',
+    b'"n"',
+    b"1",
+    b"NaN",
+    b'"\\ud800"',
+    b"\xff",
+    b" ",
+    b"1e999",
+    b"\r",
+]
 LINE = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join),
     st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"")),
@@ -265,6 +280,17 @@ def test_any_bytes_can_be_read_as_json_csv_or_xml(text: bytes) -> None:
     ):
         numbers = [n for b in batches for n in [*b.rows.tolist(), *(r.row for r in b.rejected)]]
         assert sorted(numbers) == list(range(len(numbers)))
+
+
+FIELDS = st.lists(st.sampled_from([b"", b"1", b"x", b"\xff", b"\xc3\xa9", b"5.5"]), min_size=1, max_size=4)
+
+
+@given(st.lists(FIELDS, max_size=8), st.integers(1, 4))
+@settings(max_examples=300, deadline=None)
+def test_any_csv_rows_are_decoded_or_rejected(table: list[list[bytes]], batch: int) -> None:
+    table = [row for row in table if row != [b""]]  # a blank line is no row
+    text = b"i,t\n" + b"".join(b",".join(row) + b"\n" for row in table)
+    adds_up(len(table), *read_csv(io.BytesIO(text), SCHEMA, limits=Limits(batch_rows=batch)))
 
 
 XMLISH = st.lists(

@@ -47,7 +47,7 @@ GOOD = [
     ("array<bigint>", pa.array([[1, 2], None], pa.list_(pa.int64(), 2)), [[1, 2], None]),
     ("array<string>", pa.array([["a"], None, ["b", "a"]]), [["a"], None, ["b", "a"]]),
     ("bigint", pa.nulls(2), [None, None]),
-    ("bigint", pa.RunEndEncodedArray.from_arrays([2], [5]), [5, 5]),
+    ("bigint", pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array([5])), [5, 5]),
 ]
 
 
@@ -124,7 +124,9 @@ def test_a_path_through_a_number_is_rejected() -> None:
 
 
 def test_chunks_of_a_table_are_one_column() -> None:
-    table = pa.concat_tables([pa.table({"x": pa.array(["a"]).dictionary_encode()}), pa.table({"x": pa.array(["b"]).dictionary_encode()})])
+    table = pa.concat_tables(
+        [pa.table({"x": pa.array(["a"]).dictionary_encode()}), pa.table({"x": pa.array(["b"]).dictionary_encode()})]
+    )
     decoded = decode(table, Schema.of("s", {"x": "string"}))
     assert values(decoded) == ["a", "b"]
     assert decoded.columns[("x",)].dictionary()[0].tolist() == [0, 1]

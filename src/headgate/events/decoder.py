@@ -45,6 +45,8 @@ def decode(
 
     `events` is an iterable of dicts, a `pyarrow.Table` or `RecordBatch`, a pandas frame, or anything with the Arrow
     stream interface. In a pandas frame NaN is missing, as pandas means it; in a dict and in Arrow it is a value.
+    An attribute without a type gives a BOOLEAN column that is TRUE where it is defined. Row numbers, in `Decoded.rows`
+    and in `Rejected.row`, count from `first`.
     """
     if isinstance(events, Columns):
         return Decoded(events, (), np.arange(events.first, events.first + events.rows))
