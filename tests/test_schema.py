@@ -133,7 +133,7 @@ def test_to_arrow_and_back_gives_the_same_schema() -> None:
     assert schema.time == (("a", "at"),)
 
 
-SPARK = {
+SPARK: dict[str, object] = {
     "type": "struct",
     "fields": [
         {"name": "id", "type": "long", "nullable": False, "metadata": {}},
@@ -163,7 +163,7 @@ SPARK = {
 
 def test_a_spark_schema_is_read_from_its_json_or_from_the_object() -> None:
     class StructType:
-        def jsonValue(self) -> dict[str, object]:  # noqa: N802, Spark's name
+        def jsonValue(self) -> dict[str, object]:
             return SPARK
 
     schema = Schema.from_spark("s", StructType(), time="at")

@@ -1,4 +1,4 @@
-"""CSV with a header line. Everything is read as bytes and converted here, so that one bad field costs one row.
+"""CSV with a header line. Everything is read as text and converted here, so that one bad field costs one row.
 
 A header names attributes as a subscription does: `addr.city` is the path. An empty field is missing; a quoted empty
 field of a STRING is the empty text. A quote that is never closed swallows rows, so the row that did it is rejected.
@@ -6,6 +6,7 @@ field of a STRING is the empty text. A quote that is never closed swallows rows,
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from headgate.columns import Column
@@ -24,7 +26,7 @@ from headgate.events.texts import fit_text, text_column
 from headgate.schema import Attribute, Kind, Path, Schema, Type
 
 if TYPE_CHECKING:
-    from headgate.columns import Array, Ints, Mask
+    from headgate.columns import Ints, Mask
 
 _HEAD = 1 << 20
 
@@ -43,8 +45,8 @@ def read_csv(
     invalid: list[Any] = []
     row = 0
     with opened(source) as file:
-        counted = _Quotes(file)
-        for batch, last in _batches(counted, delimiter, invalid, limits):
+        clean = _Clean(file)
+        for batch, last in _batches(clean, delimiter, invalid, limits):
             if isinstance(batch, str):
                 _, numbers = _numbers(1, row, invalid)
                 reason = f"the rest of the file cannot be read: {batch}"
@@ -54,9 +56,9 @@ def read_csv(
                 part = batch.slice(start, limits.batch_rows)
                 before, numbers = _numbers(part.num_rows, row, invalid)
                 row = int(numbers[-1]) + 1
-                fields = _Fields(part, limits)
+                fields = _Fields(part, clean.dirty, limits)
                 out = {}
-                if last and start + part.num_rows == batch.num_rows and counted.odd and fields.swallowed():
+                if last and start + part.num_rows == batch.num_rows and clean.odd and fields.swallowed():
                     at = part.num_rows - 1
                     reason = "a quote is opened and never closed, so the rest of the file is one field"
                     out[at] = Rejected(first + int(numbers[at]), reason, "csv", fields.text(at), schema.stream)
@@ -78,9 +80,7 @@ def _batches(file: Any, delimiter: str, invalid: list[Any], limits: Limits) -> I
         return "skip"
 
     read = arrow_csv.ReadOptions(use_threads=False, block_size=limits.field_bytes)
-    convert = arrow_csv.ConvertOptions(
-        check_utf8=False, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-    )
+    convert = arrow_csv.ConvertOptions(null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False)
     held = None
     try:
         # The names must be known before the types can be given, and only a type given is a type kept.
@@ -88,7 +88,7 @@ def _batches(file: Any, delimiter: str, invalid: list[Any], limits: Limits) -> I
         names = arrow_csv.open_csv(head, read, options(lambda row: "skip"), convert).schema.names
         if len(set(names)) != len(names):
             raise SchemaError(f"the CSV header names a column twice: {', '.join(names)[:200]}")
-        convert.column_types = dict.fromkeys(names, pa.binary())
+        convert.column_types = dict.fromkeys(names, pa.string())
         for batch in arrow_csv.open_csv(file, read, options(note), convert):
             if held is not None:
                 yield held, False
@@ -103,45 +103,57 @@ def _batches(file: Any, delimiter: str, invalid: list[Any], limits: Limits) -> I
         yield held, True
 
 
-class _Quotes:
-    """A file that counts the quotes read from it."""
+class _Clean:
+    """A file as UTF-8 without fail. Arrow cannot hand over a malformed row that is not, so bad bytes become U+FFFD;
+    from then on `dirty` is set and a field that holds one is rejected. Counts the quotes on the way."""
 
     closed = False
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self._head: bytes | None = None
-        self.odd = False
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._held = b""
+        self.odd = self.dirty = self._ended = False
 
     def peek(self) -> bytes:
-        self._head = self._file.read(_HEAD)
-        return self._head
+        self._held += self._more(_HEAD)
+        return self._held
 
     def read(self, size: int = -1) -> bytes:
-        if self._head is not None:
-            chunk, self._head = self._head, None
-            if 0 <= size < len(chunk):
-                chunk, self._head = chunk[:size], chunk[size:]
-        else:
-            chunk = self._file.read(size)
+        while not self._held:
+            self._held = self._more(_HEAD)
+            if not self._held and self._ended:
+                return b""
+        cut = size if size >= 0 else len(self._held)
+        chunk, self._held = self._held[:cut], self._held[cut:]
         self.odd ^= bool(chunk.count(b'"') % 2)
         return chunk
 
+    def _more(self, size: int) -> bytes:
+        if self._ended:
+            return b""
+        raw = self._file.read(size)
+        text = self._decoder.decode(raw, final=not raw)
+        self._ended = not raw
+        self.dirty |= text.count("\ufffd") > raw.count("\ufffd".encode())
+        return text.encode()
+
 
 class _Fields:
-    """A batch of rows as columns of bytes, by the names in the header."""
+    """A batch of rows as columns of text, by the names in the header."""
 
-    def __init__(self, batch: pa.RecordBatch, limits: Limits) -> None:
+    def __init__(self, batch: pa.RecordBatch, dirty: bool, limits: Limits) -> None:
         self.rows = batch.num_rows
         self._batch = batch
+        self._dirty = dirty
         self._limits = limits
 
     def text(self, row: int) -> str:
         fields = zip(self._batch.schema.names, self._batch.slice(row, 1).columns, strict=True)
-        return show({name: shown_text(f[0].as_py()) for name, f in fields if f[0].is_valid})
+        return show({name: f[0].as_py() for name, f in fields if f[0].is_valid})
 
     def swallowed(self) -> bool:
-        return b"\n" in (self._batch.columns[-1][self.rows - 1].as_py() or b"")
+        return "\n" in (self._batch.columns[-1][self.rows - 1].as_py() or "")
 
     def column(self, attribute: Attribute) -> tuple[Column, Mask | None]:
         array = self._array(attribute)
@@ -150,40 +162,31 @@ class _Fields:
         if attribute.type is None:
             defined = array.is_valid().to_numpy(zero_copy_only=False)
             return Column(Type(Kind.BOOLEAN), defined, defined), None
-        text = pa.Array.from_buffers(pa.string(), len(array), array.buffers(), offset=array.offset)
-        try:
-            text.validate(full=True)
-        except pa.ArrowInvalid:
-            bad = np.fromiter((not _is_utf8(v.as_py()) for v in array), np.bool_, len(array))
-            fine = [None if b else v.as_py() for b, v in zip(bad, text, strict=True)]
-            column, other = text_column(pa.array(fine, pa.string()), attribute.type, self._limits)
-            return column, bad if other is None else bad | other
-        return text_column(text, attribute.type, self._limits)
+        column, bad = text_column(array, attribute.type, self._limits)
+        if self._dirty:
+            broken: Any = pc.match_substring(array, "\ufffd")
+            mask: Mask = broken.fill_null(False).to_numpy(zero_copy_only=False)
+            bad = mask if bad is None else bad | mask
+        return column, bad
 
     def misfit(self, row: int, attribute: Attribute) -> Misfit:
         array = self._array(attribute)
         assert array is not None and attribute.type is not None
-        try:
-            fit_text(array[row].as_py().decode(), attribute.type, self._limits)
-        except UnicodeDecodeError:
+        text = array[row].as_py()
+        if self._dirty and "\ufffd" in text:
             return Misfit("the text is not UTF-8", "encoding")
+        try:
+            fit_text(text, attribute.type, self._limits)
         except Misfit as problem:
             return problem
         return Misfit(f"the field is not a {attribute.type}")
 
-    def _array(self, attribute: Attribute) -> Array | None:
+    def _array(self, attribute: Attribute) -> Any:
         names = self._batch.schema.names
         for name in (attribute.name, ".".join(attribute.path)):
             if name in names:
                 return self._batch.column(names.index(name))
         return None
-
-
-def _is_utf8(value: bytes | None) -> bool:
-    try:
-        return value is None or value.decode() is not None
-    except UnicodeDecodeError:
-        return False
 
 
 def _numbers(count: int, row: int, invalid: list[Any]) -> tuple[list[Any], Ints]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from headgate.columns import Column, Columns
 from headgate.errors import UsageError
 from headgate.events.objects import Objects
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show, shown_text
 from headgate.events.tables import Rows
 from headgate.schema import Attribute, Path, Schema
 
@@ -45,6 +45,8 @@ def decode(
 
     `events` is an iterable of dicts, a `pyarrow.Table` or `RecordBatch`, a pandas frame, or anything with the Arrow
     stream interface. In a pandas frame NaN is missing, as pandas means it; in a dict and in Arrow it is a value.
+    An attribute without a type gives a BOOLEAN column that is TRUE where it is defined. Row numbers, in `Decoded.rows`
+    and in `Rejected.row`, count from `first`.
     """
     if isinstance(events, Columns):
         return Decoded(events, (), np.arange(events.first, events.first + events.rows))
@@ -81,7 +83,8 @@ def decode_objects(
             if row not in out and not isinstance(event, Mapping):
                 shown = show(event)
                 reason = f"{place(row) if place else ''}an event must be an object, not {shown}"
-                out[row] = Rejected(first + row, reason, "object", shown, schema.stream)
+                text = shown if lines is None else shown_text(lines[row])
+                out[row] = Rejected(first + row, reason, "object", text, schema.stream)
         events = [{} if row in out else event for row, event in enumerate(events)]
     return assemble(Objects(events, limits, lines, change), schema, needs, first, limits, out, place)
 

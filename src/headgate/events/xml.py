@@ -136,9 +136,12 @@ def parse_message(text: bytes | str) -> Element:
     except ParseError as problem:
         bare = text if isinstance(text, str) else text.decode("utf-8", "replace")
         try:
-            return _parse(f"<message>{bare}</message>")
+            message = _parse(f"<message>{bare}</message>")
         except ParseError:
+            message = Element("message")
+        if not len(message):
             raise Misfit(f"not XML: {problem}", "xml") from None
+        return message
 
 
 def _around(children: list[Element]) -> Element:
