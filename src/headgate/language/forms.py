@@ -1,95 +1,241 @@
-"""Forms: what texts share that differ in their literals only.
+"""A filter as its boolean structure over atoms, and atoms as forms with literals.
 
-A shape forgets names and literals; a form forgets literals alone. Type check and normal form depend on no more than the
-form (and on a few literals that must be looked at one by one: regular expressions, times, escapes), so a book checks
-and compiles a million texts by some thousand forms and keeps their literals in columns.
+Random filters hardly ever share a whole shape, but their atoms do: `price < 100` and `price < 7` are one *form*, the
+atom with its literals forgotten. So a filter is cut into a structure (AND, OR, NOT over atom numbers) and pieces (a
+form and its literals). Forms are few; what depends on a form alone, its parse, type check and normal form, is done once,
+and the literals of a million subscriptions lie in columns behind some hundred forms.
+
+The cut is made on tokens, without the grammar; where it fails, the grammar is asked and says what is wrong. Tests hold
+the two equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
+from headgate.errors import LanguageError
 from headgate.language import ast
 from headgate.language.ast import Hole, Node
 from headgate.language.build import FORMS, value_of
-from headgate.language.parser import template
-from headgate.language.tokens import LIMITS, Limits, Tokens, tokenise
+from headgate.language.parser import parse_tokens, reduce_holes
+from headgate.language.tokens import CODES, HOLES, SOFT, Tokens
 
-_LITERALS = frozenset({"INT", "FLOAT", "STRING"})
 T = TypeVar("T")
+_LITERALS = frozenset(CODES[kind] for kind in ("INT", "FLOAT", "STRING"))
+_NAMES = frozenset(CODES[kind] for kind in (*HOLES, *SOFT)) - _LITERALS
+_JOINS = frozenset({"AND", "OR"})
+_ENDS = frozenset({"AND", "OR", "RPAR"})
+
+Structure = int | tuple[str, tuple["Structure", ...]]
+"""The number of an atom, or ("and" | "or", parts), or ("not", (part,))."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """`body` has a `Hole(i)` where a text brings its literal number i; `signs` tells which of those are negative."""
+    """One atom with `Hole(i)` where a text brings its literal number i. Compared by identity: forms are interned."""
 
     body: Node
-    tokens: tuple[int, ...]
-    """The tokens that are literals, in order."""
-    kinds: tuple[str, ...]
+    particular: bool
+    """Some literal must be looked at in every text: a regular expression, a time, an escape, a constant to compute."""
+    late: bool
+    """It calls an operator, matches a GRAPH, or constrains their variables."""
 
-    def literals(self, tokens: Tokens) -> tuple[Any, ...]:
-        return tuple([value_of(tokens, i) for i in self.tokens])
-
-    def fill(self, literals: tuple[Any, ...]) -> Node:
-        """The body of the text with these literals."""
-        return fill(self.body, lambda hole: FORMS[hole.form](literals[hole.token]))
+    def fill(self, literals: tuple[Any, ...], shift: int = 0) -> Node:
+        """The atom of one text. `shift` moves its token numbers to where it stands."""
+        return fill(self.body, lambda hole: FORMS[hole.form](literals[hole.token]), shift)
 
 
-_forms: dict[tuple[str, tuple[str, ...]], Form] = {}
-_MOST = 100_000
+@dataclass(frozen=True, slots=True)
+class Piece:
+    form: Form
+    literals: tuple[Any, ...]
+    at: int
+    """The token it begins with."""
 
 
-def form_of(tokens: Tokens) -> Form:
-    """The form of one text; the text must be the body of a subscription."""
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A filter, cut into its structure and its atoms."""
+
+    structure: Structure
+    pieces: list[Piece]
+
+    def body(self) -> Node:
+        """The whole tree, as the grammar gives it."""
+        atoms = [p.form.fill(p.literals, p.at) for p in self.pieces]
+
+        def build(part: Structure) -> Node:
+            if isinstance(part, int):
+                return atoms[part]
+            kind, inner = part
+            made = tuple(map(build, inner))
+            if kind == "not":
+                return ast.Not(made[0], at=made[0].at)
+            return (ast.And if kind == "and" else ast.Or)(made, at=made[0].at)
+
+        return build(self.structure)
+
+
+class _NotPlain(Exception):
+    """The tokens are not a plain boolean structure; the grammar decides."""
+
+
+def cut(tokens: Tokens) -> Cut:
+    """Cut a filter. Raises a LanguageError with its place if the text is none."""
     tokens.check()
-    kinds, raws = tokens.kinds, tokens.raws
-    made = template(tokens)
-    names = tuple([raws[i] for i in made.holes if kinds[i] not in _LITERALS])
-    key = (tokens.shape, names)
-    found = _forms.get(key)
-    if found is None:
-        literals = tuple(i for i in made.holes if kinds[i] in _LITERALS)
-        numbers = {token: i for i, token in enumerate(literals)}
+    if tokens.kinds[0] != "SELECT":
+        try:
+            return _Cutter(tokens).cut()
+        except (_NotPlain, LanguageError):
+            pass
+    parse_tokens(tokens)
+    raise AssertionError("the grammar accepts what could not be cut: " + tokens.source[:200])
 
-        def name_or_hole(hole: Hole) -> Any:
-            if hole.token in numbers:
-                return Hole(numbers[hole.token], hole.form)
-            return FORMS[hole.form](value_of(tokens, hole.token))
 
-        found = Form(fill(made.tree, name_or_hole), literals, tuple(kinds[i] for i in literals))
+class _Cutter:
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._kinds = tokens.kinds
+        self._end = len(tokens.kinds)
+        self._at = 0
+        self._pieces: list[Piece] = []
+
+    def cut(self) -> Cut:
+        structure = self._joined("OR")
+        if self._at < self._end:
+            raise _NotPlain
+        return Cut(structure, self._pieces)
+
+    def _joined(self, joint: str) -> Structure:
+        """Parts joined by OR, each of parts joined by AND; flat, as the grammar builds them."""
+        name = joint.lower()
+        parts: list[Structure] = []
+        while True:
+            part = self._joined("AND") if joint == "OR" else self._part()
+            if not isinstance(part, int) and part[0] == name:
+                parts.extend(part[1])
+            else:
+                parts.append(part)
+            if self._at >= self._end or self._kinds[self._at] != joint:
+                return parts[0] if len(parts) == 1 else (name, tuple(parts))
+            self._at += 1
+
+    def _part(self) -> Structure:
+        if self._at >= self._end:
+            raise _NotPlain
+        kind = self._kinds[self._at]
+        if kind == "NOT":
+            self._at += 1
+            return ("not", (self._part(),))
+        if kind == "LPAR":
+            after = self._matching(self._at) + 1
+            if after >= self._end or self._kinds[after] in _ENDS:
+                self._at += 1
+                inner = self._joined("OR")
+                if self._at + 1 != after:
+                    raise _NotPlain
+                self._at = after
+                return inner
+        return self._atom()
+
+    def _matching(self, at: int) -> int:
+        depth = 0
+        for i in range(at, self._end):
+            kind = self._kinds[i]
+            if kind == "LPAR":
+                depth += 1
+            elif kind == "RPAR":
+                depth -= 1
+                if depth == 0:
+                    return i
+        raise _NotPlain
+
+    def _atom(self) -> int:
+        """Up to the AND, OR or closing parenthesis that ends it; the AND of a BETWEEN does not."""
+        start = i = self._at
+        depth = between = 0
+        kinds = self._kinds
+        while i < self._end:
+            kind = kinds[i]
+            if kind in ("LPAR", "LBRACE"):
+                depth += 1
+            elif depth:
+                depth -= kind in ("RPAR", "RBRACE")
+            elif kind == "BETWEEN":
+                between += 1
+            elif kind == "AND" and between:
+                between -= 1
+            elif kind in _ENDS:
+                break
+            i += 1
+        if i == start:
+            raise _NotPlain
+        self._at = i
+        self._pieces.append(_piece(self._tokens, start, i))
+        return len(self._pieces) - 1
+
+
+_layouts: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+_forms: dict[tuple[str, ...], Form] = {}
+_MOST = 200_000
+
+
+def _piece(tokens: Tokens, start: int, stop: int) -> Piece:
+    code = tokens.codes[start:stop]
+    layout = _layouts.get(code)
+    if layout is None:
+        names = tuple(i for i, c in enumerate(code) if c in _NAMES)
+        layout = _layouts[code] = names, tuple(i for i, c in enumerate(code) if c in _LITERALS)
+    raws = tokens.raws
+    key = (code, *[raws[start + i] for i in layout[0]])
+    form = _forms.get(key)
+    if form is None:
         if len(_forms) >= _MOST:
             _forms.clear()
-        _forms[key] = found
-    return found
+        form = _forms[key] = _form(tokens, start, stop, layout[1])
+    return Piece(form, tuple([value_of(tokens, start + i) for i in layout[1]]), start)
 
 
-def form(text: str, limits: Limits = LIMITS) -> tuple[Form, tuple[Any, ...]]:
-    tokens = tokenise(text, limits)
-    found = form_of(tokens)
-    return found, found.literals(tokens)
+def _form(tokens: Tokens, start: int, stop: int, literals: tuple[int, ...]) -> Form:
+    part = tokens.part(start, stop)
+    numbers = {token: i for i, token in enumerate(literals)}
+
+    def name_or_hole(hole: Hole) -> Any:
+        if hole.token in numbers:
+            return Hole(numbers[hole.token], hole.form)
+        return FORMS[hole.form](value_of(part, hole.token))
+
+    body = fill(reduce_holes(part), name_or_hole)
+    below = list(ast.walk(body))
+    if any(isinstance(n, ast.And | ast.Or | ast.Not | ast.Pattern) for n in below) and not _is_negated_atom(body):
+        raise _NotPlain
+    return Form(
+        body,
+        any(isinstance(n, _PARTICULAR) for n in below),
+        any(isinstance(n, ast.Call | ast.Graph | ast.Variable) for n in below),
+    )
 
 
-def fill(value: T, leaf: Callable[[Hole], Any]) -> T:
-    """`value` with every hole replaced; parts without holes are kept as they are."""
+_PARTICULAR = (ast.Matches, ast.Instant, ast.Like, ast.Span, ast.Arithmetic, ast.Negate)
+
+
+def _is_negated_atom(body: Node) -> bool:
+    """`x NOT IN (...)` and its like are one atom to the eye and NOT of one to the grammar; GRAPH filters are inside."""
+    inner = body.operand if isinstance(body, ast.Not) else body
+    return isinstance(inner, ast.Graph) or not any(
+        isinstance(n, ast.And | ast.Or | ast.Not | ast.Pattern) for n in ast.walk(inner)
+    )
+
+
+def fill(value: T, leaf: Callable[[Hole], Any], shift: int = 0) -> T:
+    """`value` with every hole replaced, and its token numbers moved by `shift`."""
     if isinstance(value, Hole):
         return leaf(value)  # type: ignore[no-any-return]  # a hole stands for a value of any type
     if isinstance(value, tuple):
-        made = tuple(fill(v, leaf) for v in value)
-        return made if any(a is not b for a, b in zip(made, value, strict=True)) else value  # type: ignore[return-value]  # a tuple for a tuple
+        return tuple(fill(v, leaf, shift) for v in value)  # type: ignore[return-value]  # a tuple for a tuple
     if isinstance(value, Node):
-        parts = {f.name: fill(getattr(value, f.name), leaf) for f in fields(value)}
-        if any(parts[name] is not getattr(value, name) for name in parts):
-            return type(value)(**parts)
+        parts = {f.name: fill(getattr(value, f.name), leaf, shift) for f in fields(value) if f.name != "at"}
+        return replace(value, **parts, at=value.at + shift if value.at >= 0 else value.at)
     return value
-
-
-def value_checks(body: Node) -> bool:
-    """Whether some literal of the form must be looked at in every text: regular expressions, times, escapes."""
-    return any(
-        isinstance(node, ast.Matches | ast.Instant | ast.Like | ast.Span)
-        or (isinstance(node, ast.Arithmetic | ast.Negate))
-        for node in ast.walk(body)
-    )

@@ -69,6 +69,11 @@ def _reduce(tokens: Tokens, *, holes: bool) -> Node:
             raise tokens.error(problem) from None
 
 
+def reduce_holes(tokens: Tokens) -> Node:
+    """The tree of a text with a hole for every name and literal; a hole's number is its token."""
+    return _reduce(tokens, holes=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """What all texts of one shape share: the tree with holes, and how to fill it."""

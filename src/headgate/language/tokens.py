@@ -110,10 +110,21 @@ class Tokens:
     def __len__(self) -> int:
         return len(self.kinds)
 
+    def part(self, start: int, stop: int) -> Tokens:
+        """Some of the tokens, as if they were all."""
+        made = Tokens(self.source, self.limits)
+        made.kinds, made.raws, made.starts = self.kinds[start:stop], self.raws[start:stop], self.starts[start:stop]
+        return made
+
+    @cached_property
+    def codes(self) -> str:
+        """One character a token: its kind."""
+        codes = CODES
+        return "".join([codes[k] for k in self.kinds])
+
     @cached_property
     def shape(self) -> str:
-        codes = CODES
-        shape = "".join([codes[k] for k in self.kinds])
+        shape = self.codes
         meant = [self.raws[m.start()].upper() for m in _MEANT.finditer(shape)]
         return shape + " " + " ".join(meant) if meant else shape
 

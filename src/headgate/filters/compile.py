@@ -1,0 +1,435 @@
+"""From subscriptions to lanes: which conjunct is filed under a key, and which formula joins the dense program.
+
+The choice is made by estimated cost a word of 64 events: a filed conjunct costs the share of events its key lets
+through, times the literals looked at; a dense formula costs its nodes. Both constants were measured (benchmarks).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.columns import Columns
+from headgate.filters.dependencies import Dependencies
+from headgate.filters.filing import Lane, Longs, distinct_ranges, make_conjuncts
+from headgate.filters.formulas import (
+    ALWAYS,
+    NEVER,
+    SHIFT,
+    Composer,
+    Tree,
+    best_key,
+    conjuncts,
+    join,
+    leaves_of,
+    map_leaves,
+)
+from headgate.filters.leaves import Interned, never_key, present_key
+from headgate.filters.program import FALSE_EDGE, TRUE_EDGE, Budget, Builder, Program
+from headgate.filters.rows import SETS, Family, Ints, Keys, Reach, Rows, make_rows, pack, unpack
+from headgate.filters.selectivity import Selectivity
+from headgate.language import ast
+from headgate.language.ast import Path
+from headgate.language.forms import Cut
+from headgate.schema import Schema
+
+_LEAF = (1 << SHIFT) - 1
+_MOST_CONJUNCTS = 16
+_FILED, _LOOKED_AT, _NODE = 0.05, 5.0, 0.7
+"""Measured costs: of a filed conjunct at all, of one on every event, and of a literal in the dense program."""
+
+
+class Where(IntEnum):
+    """The lane of a subscription."""
+
+    NEVER = 0
+    DENSE = 1
+    SPARSE = 2
+    BOTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`lanes` forces one lane for everything; `count` has the dense program count its unrestricted nodes."""
+
+    lanes: str = "auto"
+    count: bool = False
+    budget: Budget = Budget()
+    restrict: bool = True
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A dense program with its rows and, for strict subscriptions, the attribute sets of its roots."""
+
+    rows: Rows
+    program: Program
+    slots: Ints
+    multiple: NDArray[np.bool_]
+    """Roots of subscriptions that have filed conjuncts too."""
+    sets: tuple[tuple[Path, ...], ...]
+    set_of: Longs
+    bits: dict[Path, int]
+    """The support bit of each attribute; strict programs only."""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    interned: Interned
+    dense: tuple[Dense, ...]
+    sparse: tuple[Lane, ...]
+    where: NDArray[np.uint8]
+    selectivity: NDArray[np.float32]
+    """Of the best key of each subscription: why it is where it is."""
+
+
+def compile_lanes(
+    items: Iterable[tuple[Cut, str]], schema: Schema, sample: Columns | None = None, options: Options | None = None
+) -> Lanes:
+    return _Compiler(schema, sample, options or Options()).run(items)
+
+
+class _Compiler:
+    def __init__(self, schema: Schema, sample: Columns | None, options: Options) -> None:
+        self._schema = schema
+        self._sample = sample
+        self._options = options
+        self._composer = Composer(schema)
+        self._strict: dict[int, frozenset[Path]] = {}
+        self._plain: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        """Conjunctions by length: slots, and their leaves one after the other."""
+        self._trees: list[tuple[int, Tree]] = []
+        self._filed: dict[int, list[tuple[Longs, Keys, NDArray[np.bool_]]]] = defaultdict(list)
+        """Conjuncts to be filed by length: slots, keys, whether their subscription has others."""
+        self._dense: list[tuple[int, Tree, bool]] = []
+
+    def run(self, items: Iterable[tuple[Cut, str]]) -> Lanes:
+        count = self._read(items)
+        self._interned = self._composer.leaves.intern()
+        self._flat_keys, self._base = _flatten(self._interned.keys)
+        self._unique = np.unique(self._flat_keys)
+        self._estimate = Selectivity(self._interned.cells, self._interned.sets, self._sample)
+        self._where = np.zeros(count, np.uint8)
+        self._best = np.ones(count, np.float32)
+        for length, (slots, leaves) in self._plain.items():
+            self._choose_plain(np.array(slots), self._keys_of(np.array(leaves, np.int64)).reshape(-1, length))
+        for slot, tree in self._trees:
+            self._choose_tree(slot, tree)
+        sparse = self._file()
+        dense = tuple(d for d in (self._make_dense(False), self._make_dense(True)) if d is not None)
+        return Lanes(self._interned, dense, sparse, self._where, self._best)
+
+    def _read(self, items: Iterable[tuple[Cut, str]]) -> int:
+        composer, slot = self._composer, -1
+        for slot, (cut, missing) in enumerate(items):
+            tree = composer.compose(cut, missing)
+            if missing == "strict":
+                self._strict[slot] = paths = composer.attributes(cut)
+                present = [composer.present(p) for p in sorted(paths)]
+                tree = join("and", [tree, *present])
+            if isinstance(tree, int):
+                tree = ("and", (tree,))
+            if tree[0] == "and" and tree[1] and all(isinstance(p, int) for p in tree[1]):
+                slots, leaves = self._plain[len(tree[1])]
+                slots.append(slot)
+                leaves.extend(tree[1])  # type: ignore[arg-type]  # every part is a leaf
+            elif tree != NEVER:
+                self._trees.append((slot, tree))
+        return slot + 1
+
+    def _keys_of(self, leaves: Longs) -> Keys:
+        return self._flat_keys[self._base[leaves >> SHIFT] + (leaves & _LEAF)]
+
+    def _key(self, leaf: int) -> int:
+        return int(self._interned.keys[leaf >> SHIFT][leaf & _LEAF])
+
+    # -- choosing
+
+    def _choose_plain(self, slots: Longs, keys: Keys) -> None:
+        """Conjunctions: those that can match, sparse where that costs less."""
+        possible = ~_is_never(keys).any(axis=1)
+        slots, keys = slots[possible], keys[possible]
+        if not len(slots):
+            return
+        share = self._ranges(keys)[3]
+        self._best[slots] = share
+        length = keys.shape[1]
+        filed = self._prefers_filing(share * _LOOKED_AT + _FILED, _NODE * length)
+        filed &= share < 1.0
+        self._filed[length].append((slots[filed], keys[filed], np.zeros(int(filed.sum()), np.bool_)))
+        self._where[slots] = np.where(filed, Where.SPARSE, Where.DENSE)
+        for slot, row in zip(slots[~filed].tolist(), keys[~filed].tolist(), strict=True):
+            self._dense.append((slot, join("and", row), False))
+
+    def _prefers_filing(self, filed: Any, dense: Any) -> Any:
+        if self._options.lanes == "auto":
+            return filed < dense
+        return np.full(np.shape(filed), self._options.lanes == "sparse")
+
+    def _choose_tree(self, slot: int, tree: Tree) -> None:
+        keyed = map_leaves(tree, lambda leaf: _constant_tree(self._key(leaf)))
+        if keyed == NEVER:
+            return
+        self._where[slot] = Where.DENSE
+        leaves = leaves_of(keyed, [])
+        shares = dict(zip(leaves, self._single_shares(np.array(leaves, np.int64)).tolist(), strict=True))
+        bound = best_key(keyed, shares.__getitem__)
+        self._best[slot] = bound
+        cost = _NODE * len(leaves)
+        if self._options.lanes == "dense" or (self._options.lanes == "auto" and bound * _LOOKED_AT >= cost):
+            self._dense.append((slot, keyed, False))
+            return
+        disjuncts = conjuncts(keyed, _MOST_CONJUNCTS) if keyed != ALWAYS else None
+        if disjuncts is None:
+            self._dense.append((slot, keyed, False))
+            return
+        self._split(slot, disjuncts, cost)
+
+    def _split(self, slot: int, disjuncts: list[tuple[int, ...]], cost: float) -> None:
+        """File the conjuncts for which it pays; the rest of the subscription stays dense."""
+        rest: list[Tree] = []
+        filed: list[Keys] = []
+        for disjunct in disjuncts:
+            keys = np.array([disjunct], np.int64)
+            if _is_never(keys).any():
+                continue
+            share = self._ranges(keys)[3]
+            if share[0] < 1.0 and self._prefers_filing(share * _LOOKED_AT + _FILED, cost / len(disjuncts) + _FILED)[0]:
+                filed.append(keys)
+            else:
+                rest.append(join("and", list(disjunct)))
+        multiple = len(filed) + (1 if rest else 0) > 1
+        for keys in filed:
+            self._filed[keys.shape[1]].append((np.array([slot]), keys, np.array([multiple])))
+        if rest:
+            self._dense.append((slot, rest[0] if len(rest) == 1 else ("or", tuple(rest)), multiple))
+        if filed:
+            self._where[slot] = Where.BOTH if rest else Where.SPARSE
+
+    def _single_shares(self, keys: Keys) -> Any:
+        """What each leaf lets through if it can be a key by itself; 1 if not."""
+        _, _, _, share, usable = self._cells_of(keys)
+        return np.where(usable, share, 1.0)
+
+    def _cells_of(self, keys: Keys) -> tuple[Any, Any, Any, Any, Any]:
+        """(attribute, low cell, high cell, share, is a range) of rows; a row that holds if missing is no range."""
+        families, attributes, reaches, arguments, missing = unpack(keys)
+        usable = (families == Family.CELL) & (missing == 0) & (reaches != Reach.OUTSIDE)
+        usable &= (arguments >= 0) & (arguments < SETS)
+        attributes = np.where(usable, attributes, 0)
+        tops = self._estimate.tops[attributes] if len(self._estimate.tops) else np.zeros_like(attributes)
+        low = np.where(usable & (reaches != Reach.UPTO), arguments, 0)
+        high = np.where(usable & (reaches != Reach.FROM), arguments, tops)
+        share = np.ones(keys.shape)
+        share[usable] = self._estimate.of_range(attributes[usable], low[usable], high[usable])
+        return attributes, low, high, share, usable
+
+    def _ranges(self, keys: Keys) -> tuple[Any, Any, Any, Any]:
+        """For each conjunct (a row of keys) its best key: attribute, low, high and share; all of an attribute's
+        ranges in the conjunct are intersected."""
+        attributes, low, high, _, usable = self._cells_of(keys)
+        marked = np.where(usable, attributes, -1 - np.arange(keys.shape[1]))
+        for j in range(keys.shape[1]):
+            same = (marked == marked[:, j : j + 1]) & usable
+            low[:, j] = np.where(usable[:, j], np.where(same, low, 0).max(axis=1), 0)
+            high[:, j] = np.where(usable[:, j], np.where(same, high, np.iinfo(np.int64).max).min(axis=1), 0)
+        share = np.ones(keys.shape)
+        real = usable & (low <= high)
+        share[real] = self._estimate.of_range(attributes[real], low[real], high[real])
+        share[usable & (low > high)] = 0.0
+        best = share.argmin(axis=1)
+        rows = np.arange(len(keys))
+        chosen = np.where(usable[rows, best], attributes[rows, best], -1)
+        return chosen, low[rows, best], high[rows, best], share[rows, best]
+
+    # -- the sparse lane
+
+    def _file(self) -> tuple[Lane, ...]:
+        groups: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        shares = self._estimate.of_keys(self._unique)
+        for length, parts in self._filed.items():
+            slots, keys, multiple = (np.concatenate([p[i] for p in parts]) for i in range(3))
+            if not len(slots):
+                continue
+            attribute, low, high, _ = self._ranges(keys)
+            possible = low <= high
+            families, attributes, reaches, arguments, missing = unpack(keys)
+            ranged = (families == Family.CELL) & (missing == 0) & (reaches != Reach.OUTSIDE)
+            ranged &= (arguments >= 0) & (arguments < SETS)
+            needed = ~(ranged & (attributes == attribute[:, None]))
+            needed &= ~self._implied(keys, families, attributes, missing, ranged)
+            order = np.argsort(np.where(needed, shares[np.searchsorted(self._unique, keys)], 2.0), axis=1, kind="stable")
+            keys, needed = np.take_along_axis(keys, order, 1), np.take_along_axis(needed, order, 1)
+            for a in np.unique(attribute).tolist():
+                mine = possible & (attribute == a)
+                groups[a].append((slots[mine], keys[mine], needed[mine], low[mine], high[mine], multiple[mine], length))
+        return tuple(self._lane(a, parts) for a, parts in sorted(groups.items()))
+
+    def _implied(self, keys: Keys, families: Any, attributes: Any, missing: Any, ranged: Any) -> Any:
+        """That an attribute is there is implied by any other literal on it that does not hold for a missing value."""
+        tops = self._estimate.tops[np.where(ranged, attributes, 0)] if len(self._estimate.tops) else 0
+        present = keys == pack(Family.CELL, attributes, Reach.UPTO, tops)
+        implied = np.zeros(keys.shape, np.bool_)
+        for j in range(keys.shape[1]):
+            others = (attributes == attributes[:, j : j + 1]) & (families <= Family.TEXT) & (missing == 0) & ~present
+            implied[:, j] = present[:, j] & others.any(axis=1)
+        return implied
+
+    def _lane(self, attribute: int, parts: list[tuple[Any, ...]]) -> Lane:
+        low, high, key_of = distinct_ranges(
+            np.concatenate([p[3] for p in parts]), np.concatenate([p[4] for p in parts])
+        )
+        used = np.concatenate([p[1][p[2]] for p in parts])
+        rows = make_rows(used, 0, {a: c.count for a, c in self._interned.cells.items()}, self._interned.sets)
+        slots = np.concatenate([p[0] for p in parts])
+        multiple = np.concatenate([p[5] for p in parts])
+        lengths = np.concatenate([p[2].sum(axis=1) for p in parts])
+        literals = np.concatenate([rows.find(p[1][p[2]]) for p in parts])
+        made = []
+        starts = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        for wanted in (False, True):
+            mine = multiple == wanted
+            inside = np.repeat(mine, lengths)
+            made.append(make_conjuncts(key_of[mine], len(low), lengths[mine], literals[inside], slots[mine]))
+        cells = self._interned.cells[attribute].count
+        return Lane((attribute,), np.zeros(0, np.int64), low, high, rows, made[0], made[1], cells)
+
+    # -- the dense lane
+
+    def _make_dense(self, strict: bool) -> Dense | None:
+        mine = [(s, t, m) for s, t, m in self._dense if (s in self._strict) == strict]
+        if not mine:
+            return None
+        edges = _Edges(self._interned, self._schema, strict)
+        trees = [map_leaves(tree, edges.literal) for _, tree, _ in mine]
+        cells = {a: c.count for a, c in self._interned.cells.items()}
+        rows = make_rows(np.array(list(edges.rows), np.int64), 1, cells, self._interned.sets)
+        place = dict(zip(edges.rows, rows.find(np.array(list(edges.rows), np.int64)).tolist(), strict=True))
+        numbers = {edges.rows[key]: row for key, row in place.items()}
+        dependencies = Dependencies(rows, self._interned.cells, self._interned.tests)
+        order = sorted(numbers.values(), key=lambda row: _by_attribute(int(rows.keys[row - 1])))
+        builder = Builder(order, dependencies, self._options.budget, self._options.count)
+        for tree in trees:
+            builder.add(map_leaves(tree, lambda edge: _resolved(edge, numbers)))
+        bits = self._support_bits() if strict else {}
+        program = builder.finish(len(rows), self._row_supports(rows, bits), strict)
+        sets: dict[tuple[Path, ...], int] = {}
+        set_of = [sets.setdefault(tuple(sorted(self._strict[s])), len(sets)) if strict else 0 for s, _, _ in mine]
+        return Dense(
+            rows,
+            program,
+            np.array([s for s, _, _ in mine], np.int32),
+            np.array([m for _, _, m in mine], np.bool_),
+            tuple(sets),
+            np.array(set_of, np.int64),
+            bits,
+        )
+
+    def _support_bits(self) -> dict[Path, int]:
+        """A bit of 64 for every attribute of a strict text; past 64 attributes share them, which skips less."""
+        paths = sorted({p for paths in self._strict.values() for p in paths})
+        return {p: i % 64 for i, p in enumerate(paths)}
+
+    def _row_supports(self, rows: Rows, bits: dict[Path, int]) -> NDArray[np.uint64]:
+        masks = np.zeros(len(rows), np.uint64)
+        if not bits:
+            return masks
+        families, attributes, _, arguments, _ = (x.tolist() for x in unpack(rows.keys))
+        for i, (family, a, argument) in enumerate(zip(families, attributes, arguments, strict=True)):
+            paths: Iterable[Path] = ()
+            if family in (Family.CELL, Family.TEXT):
+                paths = (self._interned.paths[a],)
+            elif family == Family.VECTOR:
+                atom = self._interned.vectors[argument].atom
+                paths = {n.path for n in ast.walk(atom) if isinstance(n, ast.Attribute)}
+            for path in paths:
+                masks[rows.offset + i] |= np.uint64(1) << np.uint64(bits[path])
+        return masks
+
+
+class _Edges:
+    """Literals as edges of the dense program: complements instead of rows of their own, where there is no NULL to mind.
+
+    `rows` numbers the rows that are needed; an edge is 2 * number + 2, plus 1 if complemented; 0 and 1 are constants.
+    """
+
+    def __init__(self, interned: Interned, schema: Schema, strict: bool) -> None:
+        self._interned = interned
+        self._present = {
+            a: strict or ((found := schema.get(path)) is not None and found.not_null) for a, path in interned.paths.items()
+        }
+        self.rows: dict[int, int] = {}
+        self._known: dict[int, Tree] = {}
+
+    def literal(self, key: int) -> Tree:
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._make(key)
+        return found
+
+    def _row(self, key: int) -> int:
+        return 2 * self.rows.setdefault(key, len(self.rows)) + 2
+
+    def _make(self, key: int) -> Tree:
+        family, a, reach, argument, missing = (int(x[0]) for x in unpack(np.array([key])))
+        if family in (Family.VECTOR, Family.COMPLETE):
+            return self._row(key)
+        there = self._there(a)
+        if family == Family.CELL and argument < 0:
+            return _complement(there) if missing else NEVER
+        negative = reach in (Reach.FROM, Reach.OUTSIDE)
+        if reach == Reach.FROM:
+            base = int(pack(family, a, Reach.UPTO, argument - 1))
+        else:
+            base = int(pack(family, a, Reach.MEMBER if reach == Reach.OUTSIDE else reach, argument))
+        if family == Family.CELL and base == present_key(a, self._interned.cells[a]):
+            return there if not missing else ALWAYS
+        edge = self._row(base) | negative
+        if negative:
+            return edge if missing else join("and", [there, edge])
+        return ("or", (edge, _complement(there))) if missing and there != ALWAYS else edge
+
+    def _there(self, attribute: int) -> Tree:
+        if self._present[attribute]:
+            return ALWAYS
+        return self._row(present_key(attribute, self._interned.cells[attribute]))
+
+
+def _complement(tree: Tree) -> Tree:
+    if tree == ALWAYS:
+        return NEVER
+    assert isinstance(tree, int)
+    return tree ^ 1
+
+
+def _resolved(edge: int, numbers: dict[int, int]) -> int:
+    if edge in (TRUE_EDGE, FALSE_EDGE):
+        return edge
+    return 2 * numbers[(edge >> 1) - 1] | (edge & 1)
+
+
+def _by_attribute(key: int) -> tuple[int, ...]:
+    family, a, reach, argument, _ = (int(x[0]) for x in unpack(np.array([key])))
+    return (family if family > Family.TEXT else 0, a, family, argument, reach)
+
+
+def _is_never(keys: Keys) -> Any:
+    families, attributes, _, _, _ = unpack(keys)
+    return (families == Family.CELL) & (keys == pack(Family.CELL, attributes, Reach.MEMBER, -1))
+
+
+def _constant_tree(key: int) -> Tree:
+    return NEVER if key >> 60 == Family.CELL and key == never_key((key >> 44) & 0xFFFF) else key
+
+
+def _flatten(keys: list[Keys]) -> tuple[Keys, Longs]:
+    base = np.zeros(len(keys) + 1, np.int64)
+    np.cumsum([len(k) for k in keys], out=base[1:])
+    return np.concatenate([np.zeros(0, np.int64), *keys]), base[:-1]

@@ -1,0 +1,124 @@
+"""Dependencies between the variables of one formula: x = 10 implies x <= 20 and excludes x <= 5.
+
+They hold for scalars only; a quantifier over an ARRAY has none. Texts know them too: x = 'aa' decides every test on x,
+and containing 'aa' implies containing 'a'. The conjunction of all of them is the care set by which a formula's BDD is
+restricted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headgate.filters.cells import Cells
+from headgate.filters.rows import SETS, Family, Reach, Rows, unpack
+from headgate.language import ast, values
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A row as a variable: on which attribute, and the cells (or the text test) it holds for."""
+
+    attribute: int
+    reach: int
+    argument: int
+    test: ast.Node | None
+    value: Any
+    """The constant of an equality, for text tests to be tried on."""
+
+
+class Dependencies:
+    def __init__(self, rows: Rows, cells: Mapping[int, Cells], tests: Mapping[int, list[ast.Node]]) -> None:
+        """`tests` are the text tests of each attribute, by number."""
+        cuts = {a: c.cuts.to_pylist() for a, c in cells.items() if not isinstance(c.cuts, np.ndarray)}
+        self._tops = {a: c.count - 1 for a, c in cells.items()}
+        families, attributes, reaches, arguments, _ = (x.tolist() for x in unpack(rows.keys))
+        self._variables: dict[int, Variable] = {}
+        for i, (family, a, reach, argument) in enumerate(zip(families, attributes, reaches, arguments, strict=True)):
+            if family == Family.CELL:
+                value = None
+                if reach == Reach.MEMBER and 0 <= argument < SETS and argument % 2 and a in cuts:
+                    value = cuts[a][argument // 2]
+                self._variables[rows.offset + i] = Variable(a, reach, argument, None, value)
+            elif family == Family.TEXT:
+                self._variables[rows.offset + i] = Variable(a, reach, argument, tests[a][argument], None)
+
+    def care(self, bdd: Any, vars: Mapping[int, Any], rows: set[int]) -> Any:
+        """The care set of a formula's own variables, or None if they are independent."""
+        known = [(row, v) for row in sorted(rows) if (v := self._variables.get(row)) is not None]
+        care = None
+        for i, (row_a, a) in enumerate(known):
+            for row_b, b in known[i + 1 :]:
+                if a.attribute != b.attribute:
+                    continue
+                for clause in self._clauses(a, b, vars[row_a], vars[row_b]):
+                    care = clause if care is None else care & clause
+        return care
+
+    def _clauses(self, a: Variable, b: Variable, va: Any, vb: Any) -> list[Any]:
+        made = []
+        for implied, clause in (
+            (self._implies(a, b), lambda: ~va | vb),
+            (self._implies(b, a), lambda: va | ~vb),
+            (self._excludes(a, b), lambda: ~va | ~vb),
+        ):
+            if implied:
+                made.append(clause())
+        return made
+
+    def _implies(self, a: Variable, b: Variable) -> bool:
+        if a.test is None and b.test is None:
+            inner, outer = self._cells(a), self._cells(b)
+            return inner is not None and outer is not None and inner[0] >= outer[0] and inner[1] <= outer[1]
+        if a.test is None and b.test is not None:
+            return isinstance(a.value, str) and holds(b.test, a.value)
+        if a.test is not None and b.test is None:
+            return b.reach == Reach.UPTO and b.argument == self._tops[b.attribute]
+        return a.test is not None and b.test is not None and _test_implies(a.test, b.test)
+
+    def _excludes(self, a: Variable, b: Variable) -> bool:
+        if a.test is None and b.test is None:
+            x, y = self._cells(a), self._cells(b)
+            return x is not None and y is not None and (x[1] < y[0] or y[1] < x[0])
+        for one, other in ((a, b), (b, a)):
+            if one.test is None and other.test is not None and isinstance(one.value, str):
+                return not holds(other.test, one.value)
+        return False
+
+    def _cells(self, v: Variable) -> tuple[int, int] | None:
+        """The range of cells a variable holds for, where it is one."""
+        if v.reach == Reach.UPTO:
+            return 0, v.argument
+        if v.reach == Reach.MEMBER and 0 <= v.argument < SETS:
+            return v.argument, v.argument
+        return None
+
+
+def holds(test: ast.Node, value: str) -> bool:
+    """A text test on one value."""
+    match test:
+        case ast.TextTest(kind, ast.Attribute(), ast.Literal(part)):
+            return values.text_test(kind, value, part)
+        case ast.TextTest(kind, ast.Literal(whole)):
+            return values.text_test(kind, whole, value)
+        case ast.Like(_, ast.Literal(pattern), escape, folded):
+            return values.like(value, pattern, escape, folded)
+        case ast.Matches(_, pattern):
+            return values.matches(value, pattern)
+    raise AssertionError(type(test).__name__)
+
+
+def _test_implies(a: ast.Node, b: ast.Node) -> bool:
+    """CONTAINS p implies CONTAINS q if p contains q, and likewise for prefixes, suffixes and the other direction."""
+    match a, b:
+        case ast.TextTest(kind_a, ast.Attribute(), ast.Literal(p)), ast.TextTest(kind_b, ast.Attribute(), ast.Literal(q)):
+            if kind_b == "CONTAINS":
+                return q in p
+            return kind_a == kind_b and values.text_test(kind_b, p, q)
+        case ast.TextTest("CONTAINS", ast.Literal(p)), ast.TextTest("CONTAINS", ast.Literal(q)):
+            return p in q
+    return False
+

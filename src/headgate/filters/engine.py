@@ -1,0 +1,232 @@
+"""The filter engine: an index of many subscriptions of one stream, and a batch evaluated against it.
+
+Work goes slice by slice of at most `SLICE` events. Within a slice every attribute's cells and every distinct text are
+looked up once, whatever number of lanes and segments ask for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.columns import Column, Columns
+from headgate.engine import Hits
+from headgate.filters import vector
+from headgate.filters.compile import Dense, Lanes, Options, Where, compile_lanes
+from headgate.filters.filing import PAIRS, Longs
+from headgate.filters.kernels import WIDTH, count_roots, list_roots, run_program
+from headgate.filters.rows import Batch, Ints, Keys, prepare
+from headgate.language import ast
+from headgate.language.ast import Path
+from headgate.language.forms import Cut
+from headgate.schema import Kind, Schema, Type
+
+SLICE = 65_536
+_BLOCK = WIDTH * 64
+
+
+@dataclass(frozen=True)
+class FilterIndex:
+    """The compiled filters of one stream. Slots are numbered in the order the subscriptions were given."""
+
+    schema: Schema
+    lanes: Lanes
+
+    def __len__(self) -> int:
+        return len(self.lanes.where)
+
+    @cached_property
+    def needs(self) -> frozenset[Path]:
+        """The attributes that evaluation reads."""
+        found = set(self.lanes.interned.paths.values())
+        for lit in self.lanes.interned.vectors:
+            found.update(n.path for n in ast.walk(lit.atom) if isinstance(n, ast.Attribute))
+        for dense in self.lanes.dense:
+            found.update(p for paths in dense.sets for p in paths)
+        if self._complete:
+            found.update(a.path for a in self.schema)
+        return frozenset(found)
+
+    @cached_property
+    def _complete(self) -> bool:
+        from headgate.filters.rows import Family
+
+        rows = [d.rows for d in self.lanes.dense] + [lane.rows for lane in self.lanes.sparse]
+        return any(len(r.of_family(Family.COMPLETE)[0]) for r in rows)
+
+    @cached_property
+    def _defaults(self) -> dict[Path, object]:
+        return {a.path: a.default for a in self.schema if a.default is not None}
+
+    def evaluate(self, columns: Columns) -> Hits:
+        """Every (event, slot) that matches, sorted."""
+        found: list[Longs] = []
+        for first, part in _slices(columns):
+            pairs = self._pairs(_Slice(self, part), None)
+            pairs[:, 0] += first
+            found.append(pairs)
+        pairs = np.concatenate(found) if found else np.zeros((0, 2), np.int64)
+        return Hits(pairs[:, 0], pairs[:, 1].astype(np.int32))
+
+    def count(self, columns: Columns) -> Longs:
+        """How many events match each slot, without listing them."""
+        counts = np.zeros(len(self), np.int64)
+        for _, part in _slices(columns):
+            pairs = self._pairs(_Slice(self, part), counts)
+            counts += np.bincount(pairs[:, 1], minlength=len(self))
+        return counts
+
+    def _pairs(self, part: _Slice, counts: Longs | None) -> Longs:
+        """Sorted pairs; with `counts`, only of subscriptions in several parts, the rest being counted."""
+        found = []
+        for lane in self.lanes.sparse:
+            found += lane.evaluate(part.batch(), counts)
+        for dense in self.lanes.dense:
+            found += list(_evaluate_dense(dense, part, counts))
+        if not found:
+            return np.zeros((0, 2), np.int64)
+        pairs = np.concatenate(found)
+        codes = np.unique((pairs[:, 0] << 32) | pairs[:, 1])
+        return np.stack([codes >> 32, codes & 0xFFFFFFFF], axis=1)
+
+
+class _Slice:
+    """Some events, with what is looked up in them kept for all lanes."""
+
+    def __init__(self, index: FilterIndex, columns: Columns) -> None:
+        self._index = index
+        self.columns = columns
+        self._cells: dict[int, Ints] = {}
+        self._texts: dict[int, tuple[Ints, Longs, Ints]] = {}
+        self._vectors: dict[int, NDArray[np.bool_]] = {}
+
+    def column(self, path: Path) -> Column:
+        found = self.columns.get(path)
+        if found is None:
+            attribute = self._index.schema.get(path)
+            kind = attribute.type if attribute is not None and attribute.type is not None else Type(Kind.BOOLEAN)
+            return Column.missing(kind, self.columns.rows)
+        return found
+
+    def cells(self, attribute: int) -> Ints:
+        found = self._cells.get(attribute)
+        if found is None:
+            cells = self._index.lanes.interned.cells[attribute]
+            found = self._cells[attribute] = cells.of(self.column(cells.path))
+        return found
+
+    def texts(self, attribute: int) -> tuple[Ints, Longs, Ints]:
+        found = self._texts.get(attribute)
+        if found is None:
+            interned = self._index.lanes.interned
+            codes, distinct = self.column(interned.paths[attribute]).dictionary()
+            found = self._texts[attribute] = (codes, *interned.texts[attribute].hits(distinct))
+        return found
+
+    def vectors(self, numbers: Keys) -> NDArray[np.bool_]:
+        lits = self._index.lanes.interned.vectors
+        new = [n for n in numbers.tolist() if n not in self._vectors]
+        truths = vector.evaluate([lits[n] for n in new], self.columns, self._index._defaults)
+        self._vectors.update(zip(new, truths, strict=True))
+        if not len(numbers):
+            return np.zeros((0, self.columns.rows), np.bool_)
+        return np.stack([self._vectors[n] for n in numbers.tolist()])
+
+    def complete(self) -> NDArray[np.bool_]:
+        there = np.ones(self.columns.rows, np.bool_)
+        for attribute in self._index.schema:
+            there &= self.column(attribute.path).defined
+        return there
+
+    def batch(self, order: Longs | None = None) -> Batch:
+        placed = np.zeros(0, np.int64) if order is None else order
+        return Batch(self.columns.rows, placed, self.cells, self.texts, self.vectors, self.complete)
+
+
+def _slices(columns: Columns) -> Iterator[tuple[int, Columns]]:
+    if columns.rows <= SLICE:
+        if columns.rows:
+            yield 0, columns
+        return
+    for first in range(0, columns.rows, SLICE):
+        yield first, columns.slice(first, min(first + SLICE, columns.rows))
+
+
+def _evaluate_dense(dense: Dense, part: _Slice, counts: Longs | None) -> Iterator[Longs]:
+    """Block by block of WIDTH words. Strict programs sort events by what they define, so that blocks can skip."""
+    events = part.columns.rows
+    program, width = dense.program, len(dense.rows)
+    order, defined = _by_definition(dense, part) if dense.sets else (np.zeros(0, np.int64), None)
+    prepared = prepare(dense.rows, part.batch(order))
+    values = np.zeros((width + len(program.nodes)) * WIDTH, np.uint64)
+    listed = np.flatnonzero(dense.multiple) if counts is not None else np.arange(len(program.roots))
+    counted = np.flatnonzero(~dense.multiple) if counts is not None else np.zeros(0, np.int64)
+    for first in range(0, events, _BLOCK):
+        words = -(-min(_BLOCK, events - first) // 64)
+        values[: width * WIDTH] = 0
+        prepared.write(first // 64, first // 64 + words, values, WIDTH, 1)
+        values[:WIDTH] = ~np.uint64(0)
+        masks, any_defined = _masks(dense, defined, first, min(_BLOCK, events - first))
+        run_program(program.nodes, program.groups, program.supports, any_defined, width, values)
+        if counts is not None:
+            count_roots(
+                program.roots[counted], dense.slots[counted], masks, dense.set_of[counted], values, counts
+            )  # fmt: skip
+        at = 0
+        while at < len(listed):
+            out = np.empty((PAIRS, 2), np.int64)
+            at, filled = list_roots(
+                program.roots[listed], dense.slots[listed], masks, dense.set_of[listed], values, at, first, out
+            )
+            if filled:
+                pairs = out[:filled].copy()
+                if len(order):
+                    pairs[:, 0] = order[pairs[:, 0]]
+                yield pairs
+
+
+def _by_definition(dense: Dense, part: _Slice) -> tuple[Longs, NDArray[np.bool_]]:
+    """Events in the order of the attributes they define, and for each strict attribute which of them do."""
+    paths = list(dense.bits)
+    defined = np.stack([part.column(p).defined for p in paths]) if paths else np.zeros((0, part.columns.rows), np.bool_)
+    order = np.lexsort(defined[::-1]).astype(np.int64) if paths else np.arange(part.columns.rows)
+    return order, defined[:, order]
+
+
+def _masks(
+    dense: Dense, defined: NDArray[np.bool_] | None, first: int, count: int
+) -> tuple[NDArray[np.uint64], Any]:
+    """The events that each attribute set admits, WIDTH words a set, and the support bits that some event defines."""
+    valid = np.zeros(_BLOCK, np.bool_)
+    valid[:count] = True
+    if defined is None:
+        return _words(valid[None, :]).ravel(), ~np.uint64(0)
+    paths = list(dense.bits)
+    block = np.zeros((len(paths), _BLOCK), np.bool_)
+    block[:, :count] = defined[:, first : first + count]
+    number = {p: i for i, p in enumerate(paths)}
+    some = 0
+    for i in np.flatnonzero(block.any(axis=1)).tolist():
+        some |= 1 << dense.bits[paths[i]]
+    rows = [block[[number[p] for p in paths_of_set]].all(axis=0) & valid for paths_of_set in dense.sets]
+    return _words(np.stack(rows)).ravel(), np.uint64(some)
+
+
+def _words(truths: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    return np.packbits(truths, axis=1, bitorder="little").view(np.uint64)
+
+
+def compile_filters(
+    items: Iterable[tuple[Cut, str]], schema: Schema, sample: Columns | None = None, options: Options | None = None
+) -> FilterIndex:
+    """Compile the filters of one stream: each a cut text and its missing-mode."""
+    return FilterIndex(schema, compile_lanes(items, schema, sample, options))
+
+
+def lane_name(where: int) -> str:
+    return Where(where).name.lower()

@@ -1,0 +1,322 @@
+"""The compiled loops of the filter engine, over arrays only.
+
+A *row* is the bitset of the events for which one literal holds, 64 events a word. `build_rows` makes rows from the
+cells of attributes; `run_program` evaluates a shared BDD, or any if-then-else program, on rows; `sparse_*` evaluates the
+conjuncts filed under a key on the events of that key alone. `eval_bdd` and `mv_eval_bdd` are the scalar algorithms of
+the BDD filtering paper (ICSE 2001, figures 3 and 5), kept as the baseline.
+
+Each kernel has a plain twin in the tests, and all together are held equal to `headgate.oracle.filters`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+WIDTH = 8
+"""Words a block of the dense lane: one cache line a node."""
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no annotations
+def popcount(_context: Any, word: Any) -> Any:
+    def generate(_c: Any, builder: Any, _s: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no annotations
+def lowest_bit(_context: Any, word: Any) -> Any:
+    """The number of the lowest set bit; the word is not zero."""
+
+    def generate(_c: Any, builder: Any, _s: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@njit(cache=True)
+def numeric_cells(values: Any, defined: Any, cuts: Any, out: Any) -> None:
+    """2i + 1 for a value equal to cut i, 2i between cuts i - 1 and i; -1 where missing. NaN is above every cut."""
+    last = len(cuts)
+    for e in range(len(values)):
+        if not defined[e]:
+            out[e] = -1
+            continue
+        x = values[e]
+        if x != x:
+            out[e] = 2 * last
+            continue
+        low, size = 0, last
+        while size > 0:
+            half = size >> 1
+            if cuts[low + half] < x:
+                low += half + 1
+                size -= half + 1
+            else:
+                size = half
+        out[e] = 2 * low + 1 if low < last and cuts[low] == x else 2 * low
+
+
+@njit(cache=True)
+def table_cells(values: Any, defined: Any, first: Any, table: Any, out: Any) -> None:
+    """The same for whole numbers whose cuts lie close together: `table[x - first]`, with both ends repeated."""
+    size = len(table)
+    for e in range(len(values)):
+        if defined[e]:
+            x = values[e]
+            if x < first:
+                out[e] = table[0]
+            elif x >= first + size:
+                out[e] = table[size - 1]
+            else:
+                out[e] = table[x - first]
+        else:
+            out[e] = -1
+
+
+@njit(cache=True)
+def build_rows(
+    cells: Any, sources: Any, tables: Any, member_rows: Any, outside_rows: Any, missing_rows: Any,
+    first_word: int, last_word: int, events: int, out: Any, row_stride: int, word_stride: int,
+) -> None:  # fmt: skip
+    """The rows of every source for some words. See `rows.Rows` for the layout of `sources` and `tables`."""
+    for w in range(first_word, last_word):
+        base = (w - first_word) * word_stride
+        count = min(64, events - w * 64)
+        for s in range(sources.shape[0]):
+            (at, upto_first, upto_count, from_first, from_count, outside_first, outside_count, missing_first,
+             missing_last) = sources[s]  # fmt: skip
+            defined = np.uint64(0)
+            missing = np.uint64(0)
+            for i in range(count):
+                bit = np.uint64(1) << np.uint64(i)
+                c = cells[s, w * 64 + i]
+                if c < 0:
+                    missing |= bit
+                    continue
+                defined |= bit
+                upto, from_, member, member_end, outside, outside_end = tables[at + c]
+                if upto < upto_count:
+                    out[(upto_first + upto) * row_stride + base] |= bit
+                if from_ >= 0:
+                    out[(from_first + from_) * row_stride + base] |= bit
+                for r in range(member, member_end):
+                    out[member_rows[r] * row_stride + base] |= bit
+                for r in range(outside, outside_end):
+                    out[outside_rows[r] * row_stride + base] |= bit
+            so_far = np.uint64(0)
+            for j in range(upto_count):
+                o = (upto_first + j) * row_stride + base
+                so_far |= out[o]
+                out[o] = so_far
+            so_far = np.uint64(0)
+            for j in range(from_count - 1, -1, -1):
+                o = (from_first + j) * row_stride + base
+                so_far |= out[o]
+                out[o] = so_far
+            for j in range(outside_count):
+                o = (outside_first + j) * row_stride + base
+                out[o] = defined & ~out[o]
+            if missing:
+                for r in range(missing_first, missing_last):
+                    out[missing_rows[r] * row_stride + base] |= missing
+
+
+@njit(cache=True)
+def pack_rows(
+    truths: Any, order: Any, rows: Any, first_word: int, last_word: int, events: int,
+    out: Any, row_stride: int, word_stride: int,
+) -> None:  # fmt: skip
+    """Rows from truths given event by event: truths[t, event] becomes row rows[t]. `order` may be empty: as they come."""
+    for t in range(truths.shape[0]):
+        for w in range(first_word, last_word):
+            word = np.uint64(0)
+            for i in range(min(64, events - w * 64)):
+                e = w * 64 + i
+                if len(order):
+                    e = order[e]
+                if truths[t, e]:
+                    word |= np.uint64(1) << np.uint64(i)
+            out[rows[t] * row_stride + (w - first_word) * word_stride] = word
+
+
+@njit(cache=True)
+def run_program(nodes: Any, groups: Any, supports: Any, defined: Any, first: int, values: Any) -> None:
+    """values[first + i] = if nodes[i, 0] then nodes[i, 1] else nodes[i, 2], for WIDTH words each.
+
+    An edge is 2 * index + 1 if it is complemented. Nodes stand in groups of equal support, children first; a group whose
+    support has an attribute that no event of the block defines is skipped (`defined` is all ones to skip none).
+    """
+    for g in range(len(supports)):
+        if supports[g] & ~defined:
+            continue
+        for i in range(groups[g], groups[g + 1]):
+            test, high, low = nodes[i]
+            flip_test = np.uint64(0) - np.uint64(test & 1)
+            flip_high = np.uint64(0) - np.uint64(high & 1)
+            flip_low = np.uint64(0) - np.uint64(low & 1)
+            t, h, l, o = (test >> 1) * WIDTH, (high >> 1) * WIDTH, (low >> 1) * WIDTH, (first + i) * WIDTH
+            for k in range(WIDTH):
+                x = values[t + k] ^ flip_test
+                a = values[l + k] ^ flip_low
+                values[o + k] = a ^ (x & (a ^ values[h + k] ^ flip_high))
+
+
+@njit(cache=True)
+def count_roots(roots: Any, slots: Any, masks: Any, mask_of: Any, values: Any, counts: Any) -> None:
+    """Add to counts[slot] how many events of the block each root holds for; `masks` has WIDTH words a mask."""
+    for r in range(len(roots)):
+        edge = roots[r]
+        flip = np.uint64(0) - np.uint64(edge & 1)
+        at, m = (edge >> 1) * WIDTH, mask_of[r] * WIDTH
+        total = np.uint64(0)
+        for k in range(WIDTH):
+            total += popcount((values[at + k] ^ flip) & masks[m + k])
+        counts[slots[r]] += np.int64(total)
+
+
+@njit(cache=True)
+def list_roots(
+    roots: Any, slots: Any, masks: Any, mask_of: Any, values: Any, start: int, first_event: int, out: Any
+) -> tuple[int, int]:
+    """Write (event, slot) pairs from root `start` on; gives the root to go on with and how many pairs were written."""
+    filled = 0
+    for r in range(start, len(roots)):
+        if filled + WIDTH * 64 > out.shape[0]:
+            return r, filled
+        edge = roots[r]
+        flip = np.uint64(0) - np.uint64(edge & 1)
+        at, m = (edge >> 1) * WIDTH, mask_of[r] * WIDTH
+        for k in range(WIDTH):
+            word = (values[at + k] ^ flip) & masks[m + k]
+            while word:
+                out[filled, 0] = first_event + k * 64 + np.int64(lowest_bit(word))
+                out[filled, 1] = slots[r]
+                filled += 1
+                word &= word - np.uint64(1)
+    return len(roots), filled
+
+
+@njit(cache=True)
+def sparse_count(
+    ranges: Any, first_conjunct: Any, starts: Any, literals: Any, slots: Any, rows: int, words: Any, counts: Any
+) -> None:
+    """For each key with events: its conjuncts on the words of its range only, stopping at the first zero."""
+    for r in range(ranges.shape[0]):
+        key, begin, end = ranges[r]
+        for w in range(begin >> 6, ((end - 1) >> 6) + 1):
+            mask = range_mask(w, begin, end)
+            base = w * rows
+            for c in range(first_conjunct[key], first_conjunct[key + 1]):
+                word = mask
+                for l in range(starts[c], starts[c + 1]):
+                    word &= words[base + literals[l]]
+                    if not word:
+                        break
+                if word:
+                    counts[slots[c]] += np.int64(popcount(word))
+
+
+@njit(cache=True)
+def range_mask(w: int, begin: int, end: int) -> Any:
+    """The bits of word `w` that lie in [begin, end)."""
+    mask = ~np.uint64(0)
+    if begin > w * 64:
+        mask &= ~np.uint64(0) << np.uint64(begin - w * 64)
+    if end < w * 64 + 64:
+        mask &= ~(~np.uint64(0) << np.uint64(end - w * 64))
+    return mask
+
+
+@njit(cache=True)
+def sparse_list(
+    ranges: Any, first_conjunct: Any, starts: Any, literals: Any, slots: Any, rows: int, words: Any,
+    order: Any, resume: Any, out: Any,
+) -> int:  # fmt: skip
+    """The same, writing (event, slot) pairs. `resume` holds (range, word, conjunct) to go on from; range -1 is the end."""
+    filled = 0
+    room = out.shape[0] - 64
+    r0, w0, c0 = resume
+    for r in range(r0, ranges.shape[0]):
+        key, begin, end = ranges[r]
+        for w in range(max(begin >> 6, w0), ((end - 1) >> 6) + 1):
+            mask = range_mask(w, begin, end)
+            base = w * rows
+            for c in range(max(first_conjunct[key], c0), first_conjunct[key + 1]):
+                if filled > room:
+                    resume[0], resume[1], resume[2] = r, w, c
+                    return filled
+                word = mask
+                for l in range(starts[c], starts[c + 1]):
+                    word &= words[base + literals[l]]
+                    if not word:
+                        break
+                while word:
+                    out[filled, 0] = order[w * 64 + np.int64(lowest_bit(word))]
+                    out[filled, 1] = slots[c]
+                    filled += 1
+                    word &= word - np.uint64(1)
+            c0 = 0
+        w0 = 0
+    resume[0] = -1
+    return filled
+
+
+@njit(cache=True)
+def candidates_one_by_one(
+    keys: Any, first_conjunct: Any, starts: Any, literals: Any, slots: Any, rows: int, words: Any, counts: Any
+) -> None:
+    """The baseline of the sparse lane: every candidate of every event, checked one by one on the same rows."""
+    for e in range(len(keys)):
+        key = keys[e]
+        if key < 0:
+            continue
+        base, bit = (e >> 6) * rows, np.uint64(1) << np.uint64(e & 63)
+        for c in range(first_conjunct[key], first_conjunct[key + 1]):
+            holds = True
+            for l in range(starts[c], starts[c + 1]):
+                if not words[base + literals[l]] & bit:
+                    holds = False
+                    break
+            if holds:
+                counts[slots[c]] += 1
+
+
+@njit(cache=True)
+def eval_bdd(nodes: Any, first: int, values: Any) -> None:
+    """EvalBDD: every node once, for one event; `values` holds a byte a row and a byte a node."""
+    for i in range(nodes.shape[0]):
+        test, high, low = nodes[i]
+        edge = high if values[test >> 1] ^ (test & 1) else low
+        values[first + i] = values[edge >> 1] ^ (edge & 1)
+
+
+@njit(cache=True)
+def mv_eval_bdd(nodes: Any, first: int, values: Any) -> None:
+    """MVEvalBDD: as EvalBDD with 2 for undefined; an undefined test or successor makes the node undefined."""
+    for i in range(nodes.shape[0]):
+        test, high, low = nodes[i]
+        x = values[test >> 1]
+        if x == 2:
+            values[first + i] = 2
+            continue
+        a, b = values[high >> 1], values[low >> 1]
+        if a == 2 or b == 2:
+            values[first + i] = 2
+        elif x ^ (test & 1):
+            values[first + i] = a ^ (high & 1)
+        else:
+            values[first + i] = b ^ (low & 1)
+
+
+@njit(cache=True)
+def supports_of(nodes: Any, first: int, masks: Any) -> None:
+    """masks[first + i] = the attributes that node i depends on; masks of rows are given."""
+    for i in range(nodes.shape[0]):
+        test, high, low = nodes[i]
+        masks[first + i] = masks[test >> 1] | masks[high >> 1] | masks[low >> 1]

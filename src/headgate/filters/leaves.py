@@ -1,0 +1,283 @@
+"""Leaves: the literals of all subscriptions of an index, gathered by form, then turned into row keys in columns.
+
+A leaf is one literal of one subscription. While subscriptions are read, a leaf is only filed: under its template (an
+atom with holes, and whether it is wanted TRUE or FALSE), with the constants of this text. When all are read, every
+template is made exact for its attribute's type, the cuts of each attribute are sorted once, and each leaf becomes the
+key of the row that will hold its truth (see `rows`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.filters.cells import ALWAYS, NEVER, Cells, canonical
+from headgate.filters.dependencies import holds
+from headgate.filters.rows import SETS, Family, Ints, Keys, Reach, pack
+from headgate.filters.texts import TextLiterals
+from headgate.language import ast, values
+from headgate.language.ast import Hole, Path
+from headgate.language.build import FORMS
+from headgate.language.forms import fill
+from headgate.language.normal import Complete, Lit
+from headgate.schema import Kind, Schema
+
+_SCALAR = (Kind.BOOLEAN, Kind.BIGINT, Kind.DOUBLE, Kind.STRING, Kind.TIMESTAMP)
+_TESTS = (ast.TextTest, ast.Like, ast.Matches)
+
+
+@dataclass
+class _Attribute:
+    """An attribute that rows refer to, with the constants its comparisons were given."""
+
+    number: int
+    path: Path
+    kind: Kind
+    constants: list[Any] = field(default_factory=list)
+    ordered: bool = False
+
+
+@dataclass
+class _Comparison:
+    """A template `attribute op constant`: for each leaf its exact op, constant and whether it holds if missing."""
+
+    attribute: _Attribute
+    ops: list[str] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Interned:
+    """All leaves as row keys, and what the rows refer to."""
+
+    keys: list[Keys]
+    """By template, one key a leaf."""
+    cells: dict[int, Cells]
+    sets: list[Ints]
+    tests: dict[int, list[ast.Node]]
+    texts: dict[int, TextLiterals]
+    vectors: list[Lit]
+    paths: dict[int, Path]
+
+
+class Leaves:
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._defaults = {a.path: a.default for a in schema if a.default is not None}
+        self._numbers: dict[Lit | Complete, int] = {}
+        self._templates: list[Lit | Complete] = []
+        self._literals: list[list[tuple[Any, ...]]] = []
+        self._attributes: dict[Path, _Attribute] = {}
+        self._tests: dict[Path, dict[ast.Node, int]] = {}
+        self._vectors: dict[Lit, int] = {}
+        self._sets: dict[tuple[Path, tuple[Any, ...]], int] = {}
+
+    def add(self, template: Lit | Complete, literals: tuple[Any, ...]) -> tuple[int, int]:
+        """File a leaf; gives its template and its number there."""
+        number = self._numbers.get(template)
+        if number is None:
+            number = self._numbers[template] = len(self._templates)
+            self._templates.append(template)
+            self._literals.append([])
+        filed = self._literals[number]
+        filed.append(literals)
+        return number, len(filed) - 1
+
+    def intern(self) -> Interned:
+        made = [self._make(t, filed) for t, filed in zip(self._templates, self._literals, strict=True)]
+        cells, cuts = {}, {}
+        for a in self._attributes.values():
+            cells[a.number] = _cells(a)
+            cuts[a.number] = _positions(cells[a.number])
+        keys = [self._keys(m, cells, cuts) if isinstance(m, _Comparison) else m for m in made]
+        tops = {int(pack(Family.CELL, a, Reach.OUTSIDE, -1, 0)): present_key(a, c) for a, c in cells.items()}
+        for made_keys in keys:
+            for outside, present in tops.items() if len(made_keys) and int(made_keys[0]) in tops else ():
+                made_keys[made_keys == outside] = present
+        sets = [self._set(path, constants, cells, cuts) for path, constants in self._sets]
+        tests = {self._attributes[path].number: list(found) for path, found in self._tests.items()}
+        texts = {a: TextLiterals.build(found) for a, found in tests.items()}
+        paths = {a.number: a.path for a in self._attributes.values()}
+        return Interned(keys, cells, sets, tests, texts, list(self._vectors), paths)
+
+    # -- templates
+
+    def _make(self, template: Lit | Complete, filed: list[tuple[Any, ...]]) -> _Comparison | Keys:
+        if isinstance(template, Complete):
+            return np.full(len(filed), pack(Family.COMPLETE, 0, 0, 0), np.int64)
+        match template.atom:
+            case ast.Compare(op, ast.Attribute(path), ast.Literal(value)) if self._scalar(path):
+                if value is not None:
+                    return self._comparison(template, path, op, [_constant(value, x) for x in filed])
+            case ast.Attribute(path) if self._kind(path) is Kind.BOOLEAN:
+                return self._comparison(template, path, "=", [True] * len(filed))
+            case ast.IsNull(ast.Attribute(path)):
+                return np.full(len(filed), self._null(template, path), np.int64)
+        return np.array([self._single(_instance(template, literals)) for literals in filed], np.int64)
+
+    def _comparison(self, lit: Lit, path: Path, op: str, constants: list[Any]) -> _Comparison:
+        """`default` decides a missing value by the DEFAULT, else by what OMEGA does: only <> holds for it."""
+        attribute = self._attribute(path)
+        made = _Comparison(attribute)
+        default = self._defaults.get(path)
+        wanted = op if lit.truth else values.NEGATED[op]
+        for constant in constants:
+            exact, value = canonical(attribute.kind, wanted, constant)
+            holds = 0
+            if lit.default:
+                true = (op == "<>") if default is None else values.compare(op, default, constant)
+                holds = int(true == lit.truth)
+            made.ops.append(exact)
+            made.constants.append(value)
+            made.missing.append(holds)
+            if exact not in (ALWAYS, NEVER):
+                attribute.constants.append(value)
+                attribute.ordered |= exact not in ("=", "<>")
+        return made
+
+    def _null(self, lit: Lit, path: Path) -> int:
+        """IS NULL, and IS NOT NULL."""
+        number = self._attribute(path).number
+        return missing_key(number) if lit.truth else int(pack(Family.CELL, number, Reach.OUTSIDE, -1, 0))
+
+    def _single(self, lit: Lit) -> int:
+        """A leaf that is interned by itself: membership, text search, or anything else as a vector."""
+        atom = lit.atom
+        if isinstance(atom, ast.In) and isinstance(atom.operand, ast.Attribute) and self._scalar(atom.operand.path):
+            return self._membership(lit, atom)
+        if isinstance(atom, _TESTS) and (path := self._tested(atom)) is not None:
+            tests = self._tests.setdefault(path, {})
+            number = self._attribute(path).number
+            reach = Reach.MEMBER if lit.truth else Reach.OUTSIDE
+            return int(pack(Family.TEXT, number, reach, tests.setdefault(atom, len(tests)), self._missing_test(lit, path)))
+        return int(pack(Family.VECTOR, 0, 0, self._vectors.setdefault(lit, len(self._vectors))))
+
+    def _missing_test(self, lit: Lit, path: Path) -> int:
+        """Whether a test that is TRUE for no missing value holds: in `default` mode a DEFAULT is tested in its place."""
+        if not lit.default:
+            return 0
+        default = self._defaults.get(path)
+        return int((default is not None and holds(lit.atom, default)) == lit.truth)
+
+    def _membership(self, lit: Lit, atom: ast.In) -> int:
+        assert isinstance(atom.operand, ast.Attribute)
+        path = atom.operand.path
+        attribute = self._attribute(path)
+        constants = [i.value for i in atom.items if isinstance(i, ast.Literal)]
+        kept = tuple(v for op, v in (canonical(attribute.kind, "=", c) for c in constants) if op == "=")
+        attribute.constants.extend(kept)
+        holds = 0
+        if lit.default:
+            default = self._defaults.get(path)
+            true = default is not None and any(values.compare("=", default, c) for c in constants)
+            holds = int(true == lit.truth)
+        number = self._sets.setdefault((path, kept), len(self._sets))
+        return int(pack(Family.CELL, attribute.number, Reach.MEMBER if lit.truth else Reach.OUTSIDE, SETS + number, holds))
+
+    def _tested(self, atom: ast.Node) -> Path | None:
+        """The text attribute that a test with a constant is about, if it is that simple."""
+        match atom:
+            case ast.TextTest(_, ast.Attribute(path), ast.Literal(str())) | ast.TextTest(
+                _, ast.Literal(str()), ast.Attribute(path)
+            ):
+                pass
+            case ast.Like(ast.Attribute(path), ast.Literal(str())) | ast.Matches(ast.Attribute(path)):
+                pass
+            case _:
+                return None
+        return path if self._kind(path) is Kind.STRING else None
+
+    # -- attributes
+
+    def _kind(self, path: Path) -> Kind | None:
+        """The kind of a scalar attribute."""
+        found = self._schema.get(path)
+        return None if found is None or found.type is None or found.type.array else found.type.kind
+
+    def _scalar(self, path: Path) -> bool:
+        return self._kind(path) in _SCALAR
+
+    def _attribute(self, path: Path) -> _Attribute:
+        found = self._attributes.get(path)
+        if found is None:
+            kind = self._kind(path)
+            found = _Attribute(len(self._attributes), path, kind if kind in _SCALAR else Kind.BINARY)
+            self._attributes[path] = found
+        return found
+
+    # -- keys
+
+    def _keys(self, made: _Comparison, cells: dict[int, Cells], cuts: dict[int, Any]) -> Keys:
+        number = made.attribute.number
+        top = cells[number].count - 1
+        where = cuts[number](made.constants)
+        keys = np.empty(len(made.ops), np.int64)
+        ops, missing = np.array(made.ops, object), np.array(made.missing, np.int64)
+        for op, (reach, shift) in _REACHES.items():
+            mine = ops == op
+            if mine.any():
+                keys[mine] = pack(Family.CELL, number, reach, 2 * where[mine] + shift, missing[mine])
+        for op, argument in ((NEVER, -1), (ALWAYS, top)):
+            mine = ops == op
+            keys[mine] = pack(Family.CELL, number, Reach.UPTO if op == ALWAYS else Reach.MEMBER, argument, missing[mine])
+        return keys
+
+    def _set(self, path: Path, constants: tuple[Any, ...], cells: dict[int, Cells], cuts: dict[int, Any]) -> Ints:
+        number = self._attributes[path].number
+        found: Ints = np.unique(2 * cuts[number](list(constants)) + 1).astype(np.int32)
+        return found
+
+
+_REACHES = {
+    "<": (Reach.UPTO, 0),
+    "<=": (Reach.UPTO, 1),
+    ">": (Reach.FROM, 2),
+    ">=": (Reach.FROM, 1),
+    "=": (Reach.MEMBER, 1),
+    "<>": (Reach.OUTSIDE, 1),
+}
+"""A comparison with cut i as a reach and the cell 2i + shift."""
+
+
+def present_key(attribute: int, cells: Cells) -> int:
+    """The row that says that an attribute is there: it lies in some cell."""
+    return int(pack(Family.CELL, attribute, Reach.UPTO, cells.count - 1))
+
+
+def missing_key(attribute: int) -> int:
+    return int(pack(Family.CELL, attribute, Reach.MEMBER, -1, 1))
+
+
+def never_key(attribute: int) -> int:
+    return int(pack(Family.CELL, attribute, Reach.MEMBER, -1, 0))
+
+
+def _constant(value: Any, literals: tuple[Any, ...]) -> Any:
+    return FORMS[value.form](literals[value.token]) if isinstance(value, Hole) else value
+
+
+def _instance(template: Lit, literals: tuple[Any, ...]) -> Lit:
+    if not literals:
+        return template
+    return Lit(fill(template.atom, lambda h: FORMS[h.form](literals[h.token])), template.truth, template.default)
+
+
+def _cells(attribute: _Attribute) -> Cells:
+    if attribute.kind is Kind.STRING:
+        return Cells(attribute.path, attribute.kind, pa.array(sorted(set(attribute.constants)), pa.string()), attribute.ordered)
+    dtype = np.float64 if attribute.kind is Kind.DOUBLE else np.int64
+    return Cells(attribute.path, attribute.kind, np.unique(np.array(attribute.constants, dtype)), attribute.ordered)
+
+
+def _positions(cells: Cells) -> Any:
+    """A function from constants to the numbers of their cuts; NEVER's and ALWAYS's constants are of no account."""
+    if isinstance(cells.cuts, np.ndarray):
+        cuts = cells.cuts
+        return lambda constants: np.searchsorted(cuts, np.array(constants, cuts.dtype))
+    places = {c: i for i, c in enumerate(cells.cuts.to_pylist())}
+    return lambda constants: np.array([places.get(c, 0) for c in constants], np.int64)
+

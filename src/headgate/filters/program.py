@@ -1,0 +1,193 @@
+"""The dense lane: all formulas as one straight-line program of if-then-else nodes over rows.
+
+Formulas become BDDs in CUDD, with the rows as variables in the order of their attributes, and each is restricted by the
+dependencies between its own variables (BDD filtering, ICSE 2001, section 7): x = 10 implies x <= 20, so whatever the
+formula says where both differ is of no account. What would grow past a budget stays AND and OR nodes, which are
+if-then-else too: wide expressions blow BDDs up (A-Tree, SIGMOD 2021). Then everything is flattened to arrays, children
+first.
+
+A strict program leaves out whether attributes are there: its roots carry their attribute set instead, and nodes whose
+support no event of a block defines are skipped, which is what MVEvalBDD intends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from dd import cudd
+from numpy.typing import NDArray
+
+from headgate.filters.dependencies import Dependencies
+from headgate.filters.formulas import Tree, leaves_of
+from headgate.filters.kernels import supports_of
+
+Edges = NDArray[np.int32]
+TRUE_EDGE, FALSE_EDGE = 0, 1
+"""Row 0 is all ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When a formula is given to CUDD, and how large its BDD may be."""
+
+    variables: int = 24
+    nodes_a_literal: int = 12
+
+
+@dataclass(frozen=True)
+class Program:
+    rows: int
+    """Values 0 to rows - 1 are rows; node i is value rows + i."""
+    nodes: Edges
+    """(test, high, low) a node; an edge is 2 * value, plus 1 if complemented."""
+    groups: NDArray[np.int64]
+    supports: NDArray[np.uint64]
+    roots: Edges
+    unrestricted: int
+    """How many nodes the shared BDD had before the restriction, where that was counted."""
+
+
+class Builder:
+    """Collects formulas, then flattens them all."""
+
+    def __init__(
+        self, variables: Sequence[int], dependencies: Dependencies, budget: Budget | None = None, count: bool = False
+    ) -> None:
+        """`variables` are the rows that may occur, in their order; `count` also counts nodes before the restriction."""
+        self._bdd = cudd.BDD()
+        self._bdd.configure(reordering=False)
+        self._names = {row: f"r{row}" for row in variables}
+        self._bdd.declare(*self._names.values())
+        self._vars = {row: self._bdd.var(name) for row, name in self._names.items()}
+        self._rows = {name: row for row, name in self._names.items()}
+        self._dependencies = dependencies
+        self._budget = budget or Budget()
+        self._count = count
+        self._roots: list[object | int] = []
+        self._plain: list[object] = []
+        self._wide: dict[tuple[int, int, int], int] = {}
+
+    def add(self, tree: Tree) -> None:
+        """A formula over edges: a leaf is 2 * row, plus 1 for its complement."""
+        leaves = leaves_of(tree, [])
+        if len({e >> 1 for e in leaves}) <= self._budget.variables:
+            made = self._build(tree)
+            if self._count:
+                self._plain.append(made)
+            care = self._dependencies.care(self._bdd, self._vars, {e >> 1 for e in leaves})
+            if care is not None and made != self._bdd.true and made != self._bdd.false:
+                made = cudd.restrict(made, care)
+            if len(made) <= self._budget.nodes_a_literal * max(4, len(leaves)):
+                self._roots.append(made)
+                return
+        self._roots.append(self._wide_edge(tree))
+
+    def _build(self, tree: Tree) -> object:
+        if isinstance(tree, int):
+            var = self._vars[tree >> 1]
+            return ~var if tree & 1 else var
+        joint, parts = tree
+        made = self._bdd.true if joint == "and" else self._bdd.false
+        for part in parts:
+            made = (made & self._build(part)) if joint == "and" else (made | self._build(part))
+        return made
+
+    def _wide_edge(self, tree: Tree) -> int:
+        """AND and OR nodes, shared by structure. Their values are numbered from -1 down until BDD nodes are counted."""
+        if isinstance(tree, int):
+            return tree
+        joint, parts = tree
+        edges = sorted({self._wide_edge(p) for p in parts})
+        if not edges:
+            return TRUE_EDGE if joint == "and" else FALSE_EDGE
+        made = edges[0]
+        for edge in edges[1:]:
+            node = (made, edge, FALSE_EDGE) if joint == "and" else (made, TRUE_EDGE, edge)
+            number = self._wide.setdefault(node, len(self._wide))
+            made = -2 * (number + 1)
+        return made
+
+    def finish(self, rows: int, row_supports: NDArray[np.uint64], skip: bool) -> Program:
+        """Flatten. `row_supports` has the attribute bit of every row; `skip` groups nodes by support."""
+        unrestricted = len(_reachable(self._plain)) if self._count else 0
+        nodes, edge_of = self._flatten(rows)
+        first_wide = rows + len(nodes)
+
+        def resolved(edge: int) -> int:
+            return 2 * (first_wide - (edge >> 1) - 1) | (edge & 1) if edge < 0 else edge
+
+        nodes += [(resolved(a), resolved(b), resolved(c)) for a, b, c in self._wide]
+        roots = [resolved(r) if isinstance(r, int) else edge_of(r) for r in self._roots]
+        table = np.array(nodes, np.int32).reshape(-1, 3)
+        masks = np.zeros(rows + len(table), np.uint64)
+        masks[:rows] = row_supports
+        supports_of(table, rows, masks)
+        edges = np.array(roots, np.int32)
+        if not skip:
+            return Program(rows, table, np.array([0, len(table)]), np.zeros(1, np.uint64), edges, unrestricted)
+        return _grouped(rows, table, masks[rows:], edges, unrestricted)
+
+    def _flatten(self, rows: int) -> tuple[list[tuple[int, int, int]], object]:
+        """The BDD nodes in the order of their levels, deepest first."""
+        numbers: dict[int, int] = {}
+        nodes: list[tuple[int, int, int]] = []
+        one = int(self._bdd.true)
+        numbers[one] = 0
+        reached = _reachable([r for r in self._roots if not isinstance(r, int)])
+        order = sorted(reached.values(), key=lambda item: -item[0])
+        for at, (_, key, *_rest) in enumerate(order):
+            numbers[key] = rows + at
+        for _, _, name, high, high_neg, low, low_neg in order:
+            test = 2 * self._rows[name]
+            nodes.append((test, 2 * numbers[high] | high_neg, 2 * numbers[low] | low_neg))
+
+        def edge_of(root: object) -> int:
+            regular = ~root if root.negated else root  # type: ignore[operator,attr-defined]  # dd has no annotations
+            return 2 * numbers[int(regular)] | int(root.negated)  # type: ignore[attr-defined]  # as above
+
+        return nodes, edge_of
+
+
+def _reachable(roots: Sequence[object]) -> dict[int, tuple[int, int, str, int, int, int, int]]:
+    """Every node under some roots: (level, key, variable, high, complemented, low, complemented), keys being regular."""
+    found: dict[int, tuple[int, int, str, int, int, int, int]] = {}
+    stack = list(roots)
+    while stack:
+        u = stack.pop()
+        if u.negated:
+            u = ~u
+        key = int(u)
+        if key in found or u.var is None:
+            continue
+        low, high = u.low, u.high
+        low_neg, high_neg = low.negated, high.negated
+        if low_neg:
+            low = ~low
+        if high_neg:
+            high = ~high
+        found[key] = (u.level, key, u.var, int(high), int(high_neg), int(low), int(low_neg))
+        stack.append(low)
+        stack.append(high)
+    return found
+
+
+def _grouped(
+    rows: int, nodes: Edges, masks: NDArray[np.uint64], roots: Edges, unrestricted: int
+) -> Program:
+    """Nodes by support, small supports first: a child's support is within its parent's, so children stay first."""
+    sizes = np.array([int(m).bit_count() for m in masks.tolist()], np.int64)
+    order = np.lexsort((np.arange(len(nodes)), masks, sizes))
+    place = np.empty(len(nodes) + rows, np.int64)
+    place[:rows] = np.arange(rows)
+    place[rows + order] = rows + np.arange(len(nodes))
+
+    def moved(edges: Edges) -> Edges:
+        return (2 * place[edges >> 1] + (edges & 1)).astype(np.int32)
+
+    ordered = masks[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(order) else np.zeros(0, np.int64)
+    return Program(
+        rows, moved(nodes)[order], np.append(starts, len(order)), ordered[starts], moved(roots), unrestricted
+    )  # fmt: skip
