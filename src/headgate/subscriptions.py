@@ -16,7 +16,7 @@ from headgate.errors import DuplicateName, LanguageError, LanguageErrors, Schema
 from headgate.language import ast
 from headgate.language.catalogue import Catalogue, Signature, nearest
 from headgate.language.check import Checked, check_filter
-from headgate.language.forms import Form, form_of, value_checks
+from headgate.language.forms import Form, cut
 from headgate.language.normal import MODES, fold
 from headgate.language.parser import parse_statement, parse_tokens
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
@@ -149,25 +149,26 @@ class Subscriptions:
         return declared[0] if declared else ANONYMOUS
 
     def _check(self, tokens: Tokens, stream: str, missing: str) -> tuple[list[LanguageError], dict[ast.Path, Type | None]]:
-        form = form_of(tokens)
-        key = (form, stream)
-        if key in self._checked and missing != "total":
+        """The problems of a text. An atom whose form was checked on this stream before is not checked again."""
+        if tokens.kinds[0] == "SELECT":
+            parse_tokens(tokens)
             return [], {}
-        body = parse_tokens(tokens)
-        if isinstance(body, ast.Pattern):
-            return [], {}
+        made = cut(tokens)
         try:
             schema = self._catalogue.stream(stream)
         except LanguageError as problem:
             return [tokens.error(problem)], {}
-        checked: Checked = check_filter(body, schema, self._catalogue)
         if missing == "total" and not schema.declared:
-            checked.problems.append(
-                TypeProblem(f"missing = 'total' needs to know the stream {stream}", "declare it with CREATE STREAM", at=0)
-            )
-        if not checked.problems and not value_checks(form.body):
-            self._checked[key] = True
-        return [tokens.error(p) for p in checked.problems], checked.learned
+            message, hint = f"missing = 'total' needs to know the stream {stream}", "declare it with CREATE STREAM"
+            return [tokens.error(TypeProblem(message, hint, at=0))], {}
+        checked = self._checked
+        new = [p for p in made.pieces if p.form.particular or p.form.late or (p.form, stream) not in checked]
+        if not new:
+            return [], {}
+        found: Checked = check_filter(made.body(), schema, self._catalogue)
+        if not found.problems:
+            checked.update({(p.form, stream): True for p in new})
+        return [tokens.error(p) for p in found.problems], found.learned
 
     # -- scripts and tables
 
@@ -193,7 +194,7 @@ class Subscriptions:
         problems: list[LanguageError] = []
         for tokens in statements(script, self._limits):
             try:
-                self._run(parse_statement(tokens), tokens)
+                self._run(parse_statement(_headed(tokens)), tokens)
             except LanguageErrors as several:
                 problems += several.errors
             except LanguageError as problem:
@@ -310,16 +311,31 @@ def _default(value: Any, kind: Type, column: ast.ColumnDefinition) -> Any:
     return float(value) if kind.kind == "double" else value
 
 
-def _body(tokens: Tokens) -> Tokens:
-    """The tokens behind AS: the body of a CREATE SUBSCRIPTION."""
+def _as(tokens: Tokens) -> int:
+    """The AS that begins the body of a CREATE SUBSCRIPTION, or -1."""
     depth = 0
-    for i, kind in enumerate(tokens.kinds):
-        depth += (kind == "LPAR") - (kind == "RPAR")
-        if kind == "AS" and depth == 0:
-            body = Tokens(tokens.source, tokens.limits)
-            body.kinds, body.raws, body.starts = tokens.kinds[i + 1 :], tokens.raws[i + 1 :], tokens.starts[i + 1 :]
-            return body
-    raise AssertionError("a CREATE SUBSCRIPTION has an AS")
+    if tokens.kinds[:2] == ["CREATE", "SUBSCRIPTION"]:
+        for i, kind in enumerate(tokens.kinds):
+            depth += (kind == "LPAR") - (kind == "RPAR")
+            if kind == "AS" and depth == 0:
+                return i
+    return -1
+
+
+def _headed(tokens: Tokens) -> Tokens:
+    """The statement with TRUE for its body: the body is cut and checked by itself, by the form of its atoms."""
+    at = _as(tokens)
+    if at < 0 or at + 1 == len(tokens):
+        return tokens
+    head = tokens.part(0, at + 1)
+    head.kinds.append("TRUE")
+    head.raws.append("TRUE")
+    head.starts.append(tokens.starts[at + 1])
+    return head
+
+
+def _body(tokens: Tokens) -> Tokens:
+    return tokens.part(_as(tokens) + 1, len(tokens))
 
 
 def _two_columns(table: Any, id: str, text: str) -> tuple[list[Any], list[Any]]:

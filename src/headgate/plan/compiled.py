@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from headgate.language.ast import Path
 from headgate.language.catalogue import Catalogue
+from headgate.plan.session import Session
 from headgate.plan.segment import Entry, Segment, compile_segment
 from headgate.schema import Schema
 
@@ -80,6 +81,21 @@ class Plan:
             if dead is not None:
                 state.update(np.packbits(dead).tobytes())
         return state.hexdigest()
+
+    # -- matching
+
+    def match(self, events: Any, *, output: str = "matches", errors: str = "raise") -> Any:
+        """Match events: rows of dicts, Arrow or pandas, or {stream: events} for several streams.
+
+        `output` is "matches" (a table, see `results.SCHEMA`), "pairs", "counts" or "bitmaps". An event that cannot be
+        used raises an EventError; with `errors="collect"` the result is (matches, table of errors).
+        """
+        session = Session(self)
+        return session.whole(events, output, errors)
+
+    def session(self) -> Session:
+        """Matching batch by batch; row numbers count on."""
+        return Session(self)
 
     def find(self, name: str) -> tuple[Segment, int] | None:
         """The segment and slot of a living subscription."""

@@ -17,10 +17,12 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
+from headgate.columns import Columns
 from headgate.errors import PlanError
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.language import ast
-from headgate.language.forms import Form, form
+from headgate.language.forms import Cut, cut
+from headgate.language.tokens import tokenise
 from headgate.plan.identity import hashes
 from headgate.schema import Schema
 
@@ -91,37 +93,47 @@ class Segment:
         return state.hexdigest()
 
 
-def compile_segment(entries: Mapping[str, Entry], schemas: Mapping[str, Schema]) -> Segment:
+def compile_segment(
+    entries: Mapping[str, Entry], schemas: Mapping[str, Schema], samples: Mapping[str, Columns] | None = None
+) -> Segment:
     """Compile subscriptions together; paused ones are left out."""
     live = {name: e for name, e in entries.items() if not e.paused}
-    groups: dict[str, list[tuple[Form, tuple[Any, ...], str]]] = {}
-    slots: dict[str, list[int]] = {}
-    for slot, (name, e) in enumerate(live.items()):
-        found, literals = form(e.text)
-        _refuse_unsupported(name, found.body)
-        groups.setdefault(e.stream, []).append((found, literals, e.missing))
-        slots.setdefault(e.stream, []).append(slot)
-    filters = {s: compile_filters(group, schemas[s] if s in schemas else Schema(s, {})) for s, group in groups.items()}
+    by_stream: dict[str, list[int]] = {}
+    for slot, e in enumerate(live.values()):
+        by_stream.setdefault(e.stream, []).append(slot)
+    listed = list(live.items())
+    filters = {
+        stream: compile_filters(
+            (_cut(*listed[slot]) for slot in slots), schemas.get(stream, Schema(stream, {})), (samples or {}).get(stream)
+        )
+        for stream, slots in by_stream.items()
+    }
     words = hashes(list(live))
     return Segment(
-        pa.array(live, pa.string()),
+        pa.array(list(live), pa.string()),
         pa.array([e.text for e in live.values()], pa.string()),
         _codes([e.stream for e in live.values()]),
         _codes([e.missing for e in live.values()]),
         pa.array([orjson.dumps(e.labels).decode() if e.labels else None for e in live.values()], pa.string()),
         filters,
-        {s: np.array(numbers, np.int32) for s, numbers in slots.items()},
+        {s: np.array(slots, np.int32) for s, slots in by_stream.items()},
         words,
         np.argsort(words[:, 0], kind="stable").astype(np.int32),
     )
 
 
+def _cut(name: str, entry: Entry) -> tuple[Cut, str]:
+    tokens = tokenise(entry.text)
+    if tokens.kinds[0] == "SELECT":
+        raise PlanError(f"subscription {name} is a sequence: this version checks those and cannot run them yet")
+    made = cut(tokens)
+    for piece in made.pieces:
+        if piece.form.late:
+            what = "matches a GRAPH" if isinstance(piece.form.body, ast.Graph) else "calls an operator"
+            raise PlanError(f"subscription {name} {what}: this version checks that and cannot run it yet")
+    return made, entry.missing
+
+
 def _codes(values: Sequence[str]) -> pa.Array[Any]:
     return pa.array(values, pa.string()).dictionary_encode()
 
-
-def _refuse_unsupported(name: str, body: ast.Node) -> None:
-    for node in ast.walk(body):
-        if isinstance(node, ast.Pattern | ast.Graph | ast.Call):
-            what = {ast.Pattern: "a sequence", ast.Graph: "a GRAPH pattern", ast.Call: "an operator"}[type(node)]
-            raise PlanError(f"subscription {name} is {what}: this version checks those and cannot run them yet")
