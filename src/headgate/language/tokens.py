@@ -152,32 +152,66 @@ class Tokens:
             self._check_depth()
 
     def _check_depth(self) -> None:
-        """Brackets nest; so do signs and steps that stand in a row, which become left-deep trees."""
-        depth = chain = 0
-        chains: list[int] = []
+        """Bound the height of the tree: brackets nest, and so do signs and steps that stand in a row.
+
+        A sign in front encloses what follows it and a sign between encloses what came before it, brackets included, so
+        the height of a stretch without AND, OR and commas is at most its signs and the highest bracket in it.
+        """
+        limit = self.limits.depth
+        outer: list[_Level] = []
+        level = _Level()
         for i, kind in enumerate(self.kinds):
             if kind in _OPENING:
-                depth += 1
-                chains.append(chain)
-                chain = 0
-            elif kind in _CLOSING:
-                depth -= chain + (1 if chains else 0)
-                chain = chains.pop() if chains else 0
-            elif kind in _CHAINING:
-                depth += 1
-                chain += 1
+                outer.append(level)
+                level = _Level()
+            elif kind in _CLOSING and outer:
+                inner, level = level.height(), outer.pop()
+                level.inner = max(level.inner, inner)
+            elif kind in _SIGNS:
+                level.signs += _SIGNS[kind]
+                level.between |= kind == "BETWEEN"
+            elif kind == "AND" and level.between:
+                level.between = False
             elif kind in _BREAKING:
-                depth -= chain
-                chain = 0
-            if depth > self.limits.depth:
-                message = f"nested more than {self.limits.depth} levels deep"
+                level.end_stretch()
+                level.joins.add(kind)
+            if len(outer) > limit or level.signs + level.inner > limit:
+                message = f"nested more than {limit} levels deep"
                 raise self.error(LimitExceeded(message, "name parts of it as subscriptions of their own", at=i))
+
+
+class _Level:
+    """What stands between two brackets, as far as it has been read."""
+
+    __slots__ = ("best", "between", "inner", "joins", "signs")
+
+    def __init__(self) -> None:
+        self.signs = 0
+        self.inner = 0  # the highest bracket of this stretch
+        self.best = 0  # the highest stretch so far
+        self.joins: set[str] = set()
+        self.between = False  # the next AND belongs to a BETWEEN
+
+    def end_stretch(self) -> None:
+        self.best = max(self.best, self.signs + self.inner)
+        self.signs = self.inner = 0
+        self.between = False
+
+    def height(self) -> int:
+        self.end_stretch()
+        return self.best + max(1, len(self.joins - {"COMMA"}))
 
 
 _OPENING = frozenset({"LPAR", "LBRACE", "LSQB"})
 _CLOSING = frozenset({"RPAR", "RBRACE", "RSQB"})
-_CHAINING = frozenset({"NOT", "MINUS", "PLUS", "STAR", "SLASH", "PERCENT", "NEXT", "FOLD", "ABSENT"})
-_BREAKING = frozenset({"AND", "OR", "COMMA", "EQ", "NE", "LT", "LE", "GT", "GE"})
+_SIGNS = {
+    **dict.fromkeys(("NOT", "MINUS", "PLUS", "STAR", "SLASH", "PERCENT", "EQ", "NE", "LT", "LE", "GT", "GE"), 1),
+    **dict.fromkeys(("BETWEEN", "IN", "LIKE", "ILIKE", "CONTAINS", "STARTS", "ENDS", "MATCHES", "IS", "UNION"), 1),
+    **dict.fromkeys(("NEXT", "FOLD", "ABSENT"), 1),
+    "SELECT": 2,
+}
+"""How many levels of the tree a word or sign makes."""
+_BREAKING = frozenset({"AND", "OR", "COMMA"})
 
 
 def place_of(source: str, start: int, length: int) -> Place:
