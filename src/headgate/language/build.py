@@ -7,6 +7,7 @@ the shape.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -30,7 +31,12 @@ def name(path: ast.Path) -> str:
 
 
 def symbol(path: ast.Path) -> str:
+    if not all(map(_PLAIN.fullmatch, path)):
+        raise SyntaxProblem("a class or property has no odd characters in its name", "write prefix:name or <iri>")
     return ":" + ".".join(path)
+
+
+_PLAIN = re.compile(r"\w+")
 
 
 FORMS: dict[str, Callable[[Any], Any]] = {"": lambda value: value, "negative": negative, "name": name, "symbol": symbol}
@@ -57,12 +63,17 @@ class Build(Transformer[Any, Node]):
         """Say which text is parsed next."""
         self._tokens = tokens
         self._holes = holes
+        self._signed: set[int] = set()
 
     def leaf(self, token: Token, form: str = "") -> Any:
         index = cast(int, token.start_pos)
         if self._holes:
             return Hole(index, form)
-        return FORMS[form](value_of(self._tokens, index))
+        try:
+            return FORMS[form](value_of(self._tokens, index))
+        except LanguageError as problem:
+            problem.at = index
+            raise
 
     def _meant(self, token: Token) -> str:
         """A name whose text decides the meaning; it is part of the shape."""
@@ -177,12 +188,12 @@ class Build(Transformer[Any, Node]):
     def minus_sign(self, c: list[Any]) -> Node:
         (operand,) = c
         if isinstance(operand, ast.Literal) and self._tokens.kinds[operand.at] in ("INT", "FLOAT"):
-            value = operand.value
-            if isinstance(value, Hole):
-                if not value.form:
-                    return ast.Literal(Hole(value.token, "negative"), at=operand.at)
-            elif value > 0 or (value == 0 and str(value)[0] != "-"):
-                return ast.Literal(-value, at=operand.at)
+            # Told by the token, not by the value: -0 is signed and yet no less than 0.
+            if operand.at not in self._signed:
+                self._signed.add(operand.at)
+                value = operand.value
+                signed = Hole(value.token, "negative") if isinstance(value, Hole) else -value
+                return ast.Literal(signed, at=operand.at)
         return ast.Negate(operand, at=_at(operand))
 
     def attribute(self, c: list[Any]) -> Node:
