@@ -263,7 +263,8 @@ class Build(Transformer[Any, Node]):
         unit = word.removesuffix("S")
         if unit not in ast.UNITS:
             units = ", ".join(u.lower() + "s" for u in ast.UNITS)
-            raise SyntaxProblem(f"{word} is no unit of time", f"the units are {units}", at=_at(c[1]))
+            hint = f"the units are {units}; two conditions are joined with AND or OR"
+            raise SyntaxProblem(f"{word} is no unit of time", hint, at=_at(c[1]))
         return ast.Span(self.leaf(c[0]), unit, at=_at(c[0]))
 
     # -- graphs

@@ -139,7 +139,7 @@ class Tokens:
         limits = self.limits
         if "ERROR" in self.kinds:
             i = self.kinds.index("ERROR")
-            raise self.error(_stray(self.raws[i], i))
+            raise self.error(_stray(self.raws[i], i, "GRAPH" in self.kinds[:i]))
         if self.starts and self.starts[-1] - self.starts[0] > limits.characters:
             raise self.error(LimitExceeded(f"the text is longer than {limits.characters:,} characters", at=0))
         if len(self.kinds) > limits.tokens:
@@ -221,16 +221,24 @@ def place_of(source: str, start: int, length: int) -> Place:
     return Place(source.count("\n", 0, start) + 1, start - line_start + 1, max(1, length), excerpt)
 
 
-def _stray(raw: str, at: int) -> LanguageError:
-    if raw.startswith("'"):
-        return SyntaxProblem("this text literal is never closed", "close it with '; a quote inside is written ''", at=at)
+_STRAY = {"&": "write AND", "|": "write OR", "!": "write NOT", "^": "there is no power", "~": "write MATCHES", "\\": ""}
+
+
+def _stray(raw: str, at: int, graph: bool) -> LanguageError:
+    if raw.startswith("'") or (raw.startswith('"') and graph):
+        quote = raw[0]
+        inside = "''" if quote == "'" else '\\"'
+        hint = f"close it with {quote}; a quote inside is written {inside}"
+        return SyntaxProblem("this text literal is never closed", hint, at=at)
     if raw.startswith('"'):
         return SyntaxProblem("text stands in single quotes", f"write '{raw.strip(chr(34))[:40]}'", at=at)
     if raw.startswith("`"):
         return SyntaxProblem("this quoted name is never closed", "close it with `", at=at)
     if raw == "$":
         return SyntaxProblem("'$' needs a name behind it", "write $1.name, $2.name or $.name", at=at)
-    return SyntaxProblem(f"the character {raw!r} has no meaning here", at=at)
+    if raw == "?":
+        return SyntaxProblem("'?' needs a name behind it", "a variable is written ?name", at=at)
+    return SyntaxProblem(f"the character {raw!r} has no meaning here", _STRAY.get(raw, ""), at=at)
 
 
 def statements(source: str, limits: Limits = LIMITS) -> Iterator[Tokens]:
@@ -319,7 +327,8 @@ def tokenise(text: str, limits: Limits = LIMITS) -> Tokens:
     """The tokens of a text that is one statement or one body."""
     parts = list(statements(text, limits))
     if not parts:
-        raise SyntaxProblem("the text is empty", "write a predicate, such as price < 100, or SELECT ... FROM ...")
+        hint = "write a predicate, such as price < 100, or SELECT ... FROM ..."
+        raise SyntaxProblem("the text is empty", hint, place=place_of(text, 0, 1))
     if len(parts) > 1:
         raise parts[1].error(SyntaxProblem("one text holds one subscription", "load a script with parse()", at=0))
     return parts[0]
