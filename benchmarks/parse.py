@@ -19,7 +19,7 @@ from headgate.language.tokens import tokenise
 
 _SAMPLE = 2_000
 _TARGET = 20.0
-_WORDS = "price vol name sector city bid ask size venue rating user.age user.country item.sku item.tags temperature".split()
+_WORDS = ("price", "vol", "name", "sector", "city", "bid", "ask", "size", "user.age", "user.country", "item.sku")
 
 
 def _text(rng: random.Random) -> str:

@@ -18,13 +18,31 @@ from headgate.language.build import AGGREGATES, FUNCTIONS
 
 Nodes = st.SearchStrategy[Node]
 
-_ODD = ["time", "with", "contains", "select", "in", "Null", "a b", "ünï", "x`y", "9lives", "a", "hom", "`", "é.è", "é\n"]
+_ODD = [
+    "time",
+    "with",
+    "contains",
+    "select",
+    "in",
+    "Null",
+    "a b",
+    "ünï",
+    "x`y",
+    "9lives",
+    "a",
+    "hom",
+    "`",
+    "é.è",
+    "é\n",
+]
 words = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True) | st.sampled_from(_ODD)
 paths: st.SearchStrategy[ast.Path] = st.lists(words, min_size=1, max_size=3).map(tuple)
 names = words.filter(lambda w: w.upper() not in FUNCTIONS) | st.sampled_from(["a.b", "odd one.b"])
 texts = st.text(st.characters(codec="utf-8"), max_size=8) | st.sampled_from(["", "'", '"', "\\", "--", "a\nb", "`;"])
 variables = st.sampled_from(["x", "y", "1", "people"]).map(ast.Variable)
-numbers: st.SearchStrategy[int | float] = st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+numbers: st.SearchStrategy[int | float] = st.integers(-(2**70), 2**70) | st.floats(
+    allow_nan=False, allow_infinity=False
+)
 amounts = st.integers(0, 10**6) | st.floats(0, 1e9)
 
 
@@ -127,7 +145,9 @@ def vertices() -> Nodes:
     tagged = st.builds(ast.Term, texts, st.none(), st.sampled_from(["en", "de-at"]))
     typed = st.builds(ast.Term, texts, iris | prefixed, st.none())
     constants = (st.booleans() | numbers | texts).map(ast.Literal)
-    return st.one_of(iris, prefixed, st.sampled_from("Hxy").map(ast.Blank), variables, attributes(), tagged, typed, constants)
+    return st.one_of(
+        iris, prefixed, st.sampled_from("Hxy").map(ast.Blank), variables, attributes(), tagged, typed, constants
+    )
 
 
 def graph_patterns() -> Nodes:

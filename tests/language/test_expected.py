@@ -65,7 +65,12 @@ GRAPHS = [
     ('GRAPH { _:H :p "x }', 16, "this text literal is never closed", 'close it with "; a quote inside is written \\"'),
     (r'GRAPH { _:H :p "x\q" }', 16, r"the escape \q has no meaning", ""),
     (r'GRAPH { _:H :p "\ud800" }', 16, r"\ud800 is no character", ""),
-    ("GRAPH { (_:H, ?y, (`odd one`, p, D)) }", 20, "a class or property has no odd characters", "write prefix:name or <iri>"),
+    (
+        "GRAPH { (_:H, ?y, (`odd one`, p, D)) }",
+        20,
+        "a class or property has no odd characters",
+        "write prefix:name or <iri>",
+    ),
 ]
 SEQUENCES = [
     ("SELECT FROM s", 8, "'FROM' does not fit here", "say what to select; * is everything"),
@@ -106,7 +111,9 @@ def test_a_slip_in_a_body_is_named_with_its_place_and_a_hint(text: str, column: 
 
 
 @pytest.mark.parametrize(("text", "column", "message", "hint"), STATEMENTS)
-def test_a_slip_in_a_statement_is_named_with_its_place_and_a_hint(text: str, column: int, message: str, hint: str) -> None:
+def test_a_slip_in_a_statement_is_named_with_its_place_and_a_hint(
+    text: str, column: int, message: str, hint: str
+) -> None:
     with pytest.raises(SyntaxProblem) as caught:
         parse_script(text)
     _is(caught.value, column, message, hint)

@@ -26,20 +26,24 @@ SEEDS = [
     "LOWER(n) STARTS WITH 'x' AND 'abc' CONTAINS n AND n MATCHES '^a.*b$' AND LENGTH(n) % 2 = ABS(-k) / 3",
     "ALL(tags) ILIKE 'x%' AND `odd name`.`x``y` ENDS WITH 'z' -- a comment\n AND at > TIMESTAMP '2026-01-01T00:00:00Z'",
     "loc_in('Bronx') AND mob(?people) AND ?people * 2 > 50 - price",
-    'GRAPH { _:H a :Selling ; :target ?1 , <http://e.org/x> . ?1 :label "a\\nb"@en ; :n "7"^^xsd:byte . FILTER (?1 < 4) }',
+    'GRAPH { _:H a :Selling ; :target ?1 , <http://e.org/x> . ?1 :l "a\\nb"@en ; :n "7"^^xsd:byte . FILTER (?1 < 4) }',
     "GRAPH HOM doc { (_:H, ?m, (Sale, price, Money), ?m > 3) . ?m rdf:value -1.5 } OR NOT f(?z)",
     "SELECT * FROM s AS l NEXT {$2.a = $1.a AND DUR < 30 MINUTES} t PUBLISH out",
     "SELECT a AS b, n FROM FILTER {vol > 1} (s) FOLD {$2.n = $1.n, $2.p < $.p, COUNT(*) AS n, $.k + 1 AS k INIT 0} s",
     "SELECT * FROM (s UNION t) AS u ABSENT {u.a = $2.a} (SELECT * FROM s NEXT t) AS w WITHIN 5 HOURS",
-    "CREATE STREAM s (a STRING, p DOUBLE DEFAULT -1, g GRAPH, x ARRAY<BIGINT>, at TIMESTAMP NOT NULL) TIME at AS GRAPH { _:H :p `a` ; :q at };",
+    "CREATE STREAM s (a STRING, p DOUBLE DEFAULT -1, x ARRAY<BIGINT>, at TIMESTAMP NOT NULL) TIME at;",
+    "CREATE STREAM s (a STRING, start BIGINT, g GRAPH) TIME start, end AS GRAPH { _:H :p `a` ; :q start };",
     "PREFIX : <http://example.org/>; CREATE ONTOLOGY m FROM 'm.ttl'; DROP STREAM s;",
     "CREATE SUBSCRIPTION cheap ON stock WITH (missing = 'strict', k = -1) AS name = 'IBM' AND price < 100;",
 ]
 GARBAGE = [
-    "\0", "'", '"', "`", "''", "\\", "--", "\n", "\t", "é", "ß", "İ", "ı", "ſ", "😀", "\ud800", "\u2028", "\u00a0", "٣", "²",
-    "(", ")", "{", "}", "[", "]", "<", ">", "<<", "<>", "!", "=", ";", ",", ".", "..", "$", "$1.", "$.", "?", "@", "^^", ":",
-    "_:", "#", "&", "|", "1e999", "1e", "0x1", "9" * 50, "NOT ", "AND ", "SELECT ", "GRAPH {", "FILTER (", "FROM ", "DUR ",
-    "TRUE ", "NULL ", "CREATE ", "PREFIX ", "FOLD {", " IN (", "LOWER(", "TIMESTAMP '", " DAYS", "\ufeff", "\x85", "ﬁlter",
+    "\0", "'", '"', "`", "''", "\\", "--", "\n", "\t", "é", "ß", "\u0130", "\u0131", "\u017f", "😀", "\ud800", "\u2028",
+    "\u00a0", "٣", "²",
+    "(", ")", "{", "}", "[", "]", "<", ">", "<<", "<>", "!", "=", ";", ",", ".", "..", "$", "$1.", "$.", "?", "@", "^^",
+    ":", "_:", "#", "&", "|", "1e999", "1e", "0x1", "9" * 50, "NOT ", "AND ", "SELECT ", "GRAPH {", "FILTER (", "FROM ",
+    "DUR ",
+    "TRUE ", "NULL ", "CREATE ", "PREFIX ", "FOLD {", " IN (", "LOWER(", "TIMESTAMP '", " DAYS", "\ufeff", "\x85",
+    "\ufb01lter",
 ]  # fmt: skip
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 _CATALOGUE = Catalogue(operators={"mob": Signature("mob", 1, 1), "f": Signature("f")})
@@ -69,6 +73,10 @@ def mutate(text: str, rng: random.Random) -> str:
     return text
 
 
+def _can_be_shown(problem: LanguageError) -> bool:
+    return problem.place is not None and problem.message in str(problem) and bool(str(problem).encode())
+
+
 def outcome(text: str) -> str:
     """How far a text comes: it may fail only with a language error that can be shown."""
     try:
@@ -78,9 +86,7 @@ def outcome(text: str) -> str:
             return "parsed"
         body = parse_body(text)
     except LanguageError as problem:
-        assert problem.message in str(problem)
-        assert problem.place is not None
-        return "refused"
+        return "refused" if _can_be_shown(problem) else "refused without a word"
     assert parse_body(print_node(body)) == body
     if isinstance(body, ast.Pattern):
         return "parsed"

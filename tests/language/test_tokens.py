@@ -7,6 +7,7 @@ import pytest
 from headgate.errors import LimitExceeded, SyntaxProblem
 from headgate.language import ast
 from headgate.language.parser import parse_body, parse_script
+from headgate.language.printer import print_node
 from headgate.language.tokens import Limits, statements, tokenise
 
 
@@ -59,7 +60,12 @@ def test_texts_that_differ_in_names_and_literals_have_one_shape() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("LOWER(a) = 'x'", "UPPER(a) = 'x'"), ("DUR < 3 DAYS", "DUR < 3 WEEKS"), ("a = 1", "a = 1.0"), ("a = 'x'", "a = b")],
+    [
+        ("LOWER(a) = 'x'", "UPPER(a) = 'x'"),
+        ("DUR < 3 DAYS", "DUR < 3 WEEKS"),
+        ("a = 1", "a = 1.0"),
+        ("a = 'x'", "a = b"),
+    ],
 )
 def test_texts_that_mean_something_else_have_another_shape(one: str, other: str) -> None:
     assert tokenise(one).shape != tokenise(other).shape
@@ -98,14 +104,17 @@ NEARLY_DEEP = {
     "NOT": "NOT " * 199 + "a",
     "a sum": "a" + " + a" * 198 + " = 1",
     "AND in OR": "a AND (b OR (" * 99 + "a" + "))" * 99,
+    "IN": "a IN ((" * 60 + "a" + "))" * 60,
+    "calls": "f(" * 195 + "a" + ")" * 195,
     "steps": "SELECT * FROM s" + " NEXT {a = 1} s" * 190,
     "patterns": "SELECT * FROM (" * 45 + "SELECT * FROM s" + ")" * 45,
 }
 
 
 @pytest.mark.parametrize("text", NEARLY_DEEP.values(), ids=NEARLY_DEEP)
-def test_a_text_just_within_the_limit_can_be_parsed_compared_and_hashed(text: str) -> None:
+def test_a_text_just_within_the_limit_can_be_parsed_printed_compared_and_hashed(text: str) -> None:
     tree = parse_body(text)
+    assert parse_body(print_node(tree)) == tree
     assert tree == parse_body(text + " ")
     assert hash(tree) == hash(parse_body(text))
 
@@ -117,7 +126,7 @@ def test_a_wide_text_is_not_deep() -> None:
 
 
 def test_a_text_literal_may_be_long_but_not_endless() -> None:
-    assert parse_body("a = '" + "x" * 99_990 + "'")
+    parse_body("a = '" + "x" * 99_990 + "'")
     with pytest.raises(LimitExceeded, match="a text literal is longer than 100,000 characters"):
         parse_body("a = '" + "x" * 100_001 + "'")
 
@@ -135,7 +144,7 @@ def test_a_text_has_at_most_so_many_characters() -> None:
 
 def test_limits_are_settings() -> None:
     text = "NOT " * 300 + "a"
-    assert parse_body(text, Limits(depth=400))
+    assert isinstance(parse_body(text, Limits(depth=400)), ast.Not)
     with pytest.raises(LimitExceeded, match="nested more than 10 levels deep"):
         parse_body(text, Limits(depth=10))
 
@@ -146,7 +155,10 @@ def test_the_limits_hold_for_each_statement_of_a_script() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("a = 1e999", "1e999 is beyond the range of DOUBLE"), ("a = " + "9" * 401, "a whole number may have at most 400 digits")],
+    [
+        ("a = 1e999", "1e999 is beyond the range of DOUBLE"),
+        ("a = " + "9" * 401, "a whole number may have at most 400 digits"),
+    ],
 )
 def test_a_number_that_cannot_be_held_is_refused(text: str, message: str) -> None:
     with pytest.raises(LimitExceeded, match=message) as caught:
@@ -158,3 +170,9 @@ def test_a_number_that_cannot_be_held_is_refused(text: str, message: str) -> Non
 def test_nul_has_no_meaning_outside_of_a_text() -> None:
     with pytest.raises(SyntaxProblem, match=r"the character '\\x00' has no meaning here"):
         parse_body("a = \0")
+
+
+def test_half_a_character_is_refused_and_the_error_can_be_printed() -> None:
+    with pytest.raises(SyntaxProblem, match=r"\\ud800 is half of a character") as caught:
+        parse_body("a = 'x\ud800'")
+    assert str(caught.value).encode()

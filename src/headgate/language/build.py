@@ -53,7 +53,7 @@ def value_of(tokens: Tokens, index: int) -> Any:
 
 
 def _at(x: Any) -> int:
-    return x.start_pos if isinstance(x, Token) else x.at
+    return cast(int, x.start_pos if isinstance(x, Token) else x.at)
 
 
 class Build(Transformer[Any, Node]):
@@ -100,7 +100,7 @@ class Build(Transformer[Any, Node]):
     def default(self, c: list[Any]) -> Any:
         return c[0]
 
-    def not_null(self, c: list[Any]) -> None:
+    def not_null(self, _: list[Any]) -> None:
         return None
 
     def time(self, c: list[Any]) -> Any:
@@ -112,7 +112,9 @@ class Build(Transformer[Any, Node]):
     def prefix(self, c: list[Any]) -> Node:
         name, iri = c
         if not name.endswith(":"):
-            raise SyntaxProblem("a prefix ends with a colon", f"write PREFIX {name.partition(':')[0]}: <...>", at=_at(name))
+            raise SyntaxProblem(
+                "a prefix ends with a colon", f"write PREFIX {name.partition(':')[0]}: <...>", at=_at(name)
+            )
         return ast.Prefix(str(name)[:-1], str(iri)[1:-1], at=_at(name))
 
     def create_ontology(self, c: list[Any]) -> Node:
@@ -187,13 +189,13 @@ class Build(Transformer[Any, Node]):
 
     def minus_sign(self, c: list[Any]) -> Node:
         (operand,) = c
-        if isinstance(operand, ast.Literal) and self._tokens.kinds[operand.at] in ("INT", "FLOAT"):
-            # Told by the token, not by the value: -0 is signed and yet no less than 0.
-            if operand.at not in self._signed:
-                self._signed.add(operand.at)
-                value = operand.value
-                signed = Hole(value.token, "negative") if isinstance(value, Hole) else -value
-                return ast.Literal(signed, at=operand.at)
+        number = isinstance(operand, ast.Literal) and self._tokens.kinds[operand.at] in ("INT", "FLOAT")
+        # Told by the token, not by the value: -0 is signed and yet no less than 0.
+        if number and operand.at not in self._signed:
+            self._signed.add(operand.at)
+            value = operand.value
+            signed = Hole(value.token, "negative") if isinstance(value, Hole) else -value
+            return ast.Literal(signed, at=operand.at)
         return ast.Negate(operand, at=_at(operand))
 
     def attribute(self, c: list[Any]) -> Node:
@@ -255,7 +257,9 @@ class Build(Transformer[Any, Node]):
     def instant(self, c: list[Any]) -> Node:
         word = self._meant(c[0])
         if word.upper() != "TIMESTAMP":
-            raise SyntaxProblem(f"{word} before a text has no meaning", "write TIMESTAMP '...' for a time", at=_at(c[0]))
+            raise SyntaxProblem(
+                f"{word} before a text has no meaning", "write TIMESTAMP '...' for a time", at=_at(c[0])
+            )
         return ast.Instant(self.leaf(c[1]), at=_at(c[0]))
 
     def span(self, c: list[Any]) -> Node:
@@ -335,7 +339,7 @@ class Build(Transformer[Any, Node]):
         made = None if publish is None else self.leaf(publish, "name")
         return ast.Pattern(tuple(items), source, made, at=_at(select))
 
-    def star(self, c: list[Any]) -> Node:
+    def star(self, _: list[Any]) -> Node:
         return ast.Item(None)
 
     def item(self, c: list[Any]) -> Node:
@@ -414,11 +418,11 @@ class Build(Transformer[Any, Node]):
 
 
 def _comparison(op: str) -> Callable[[Build, list[Any]], Node]:
-    return lambda self, c: ast.Compare(op, *c, at=_at(c[0]))
+    return lambda _, c: ast.Compare(op, *c, at=_at(c[0]))
 
 
 def _arithmetic(op: str) -> Callable[[Build, list[Any]], Node]:
-    return lambda self, c: ast.Arithmetic(op, *c, at=_at(c[0]))
+    return lambda _, c: ast.Arithmetic(op, *c, at=_at(c[0]))
 
 
 def _negated(rule: str) -> Callable[[Build, list[Any]], Node]:

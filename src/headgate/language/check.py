@@ -143,10 +143,12 @@ def check_variables(body: Node) -> list[LanguageError]:
             case ast.Call() | ast.Graph():
                 if negated:
                     own = Counter(n.name for n in ast.walk(node) if isinstance(n, ast.Variable))
-                    for name in sorted(n for n in own if uses[n] > own[n]):
-                        problems.append(
-                            BindingProblem(f"?{name} is used elsewhere, so NOT cannot bind it", "rename one of them", at=node.at)
+                    problems.extend(
+                        BindingProblem(
+                            f"?{name} is used elsewhere, so NOT cannot bind it", "rename one of them", at=node.at
                         )
+                        for name in sorted(n for n in own if uses[n] > own[n])
+                    )
             case _:
                 for below in ast.walk(node):
                     if isinstance(below, ast.Variable) and below.name not in known:

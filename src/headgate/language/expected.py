@@ -1,10 +1,12 @@
 """What to say when a token does not fit: what was found, what could stand there, and the likely slip.
 
-LALR states are merged, so the table's idea of what may follow is too wide; the parser's stack knows exactly. Of what may
-follow only what helps is named: nobody who wrote `a b` meant to go on with `%`.
+LALR states are merged, so the table's idea of what may follow is too wide; the parser's stack knows exactly. Of what
+may follow only what helps is named: nobody who wrote `a b` meant to go on with `%`.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from lark.exceptions import UnexpectedToken
 
@@ -13,11 +15,17 @@ from headgate.language.tokens import RESERVED, SOFT, SYMBOLS, Tokens
 
 _OPERANDS = frozenset({"NAME", "INT", "FLOAT", "STRING"})
 _BESIDE_OPERANDS = frozenset(
-    {"RUN", "INCOMING", "ITERATION", "VAR", "TRUE", "FALSE", "NULL", "DUR", "GRAPH", "LPAR", "MINUS", "A", "BLANK", "IRI"}
-) | {"PNAME", *SOFT}
+    (
+        "RUN", "INCOMING", "ITERATION", "VAR", "TRUE", "FALSE", "NULL", "DUR", "GRAPH", "LPAR", "MINUS",
+        "A", "BLANK", "IRI", "PNAME", *SOFT,
+    )
+)  # fmt: skip
 _COMPARISONS = frozenset(
-    {"EQ", "NE", "LT", "LE", "GT", "GE", "BETWEEN", "IN", "LIKE", "ILIKE", "CONTAINS", "STARTS", "ENDS", "MATCHES", "IS"}
-)
+    (
+        "EQ", "NE", "LT", "LE", "GT", "GE", "BETWEEN", "IN", "LIKE", "ILIKE", "CONTAINS", "STARTS", "ENDS", "MATCHES",
+        "IS",
+    )
+)  # fmt: skip
 _ARITHMETIC = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT"})
 _SIGNS = {name: f"'{sign}'" for sign, name in SYMBOLS.items() if sign != "!="}
 _SPOKEN = {
@@ -62,8 +70,8 @@ def unexpected(tokens: Tokens, error: UnexpectedToken) -> SyntaxProblem:
 
 
 def _acceptable(error: UnexpectedToken) -> set[str]:
-    parser = error.interactive_parser
-    return parser.accepts() if parser is not None else set(error.expected)
+    parser: Any = error.interactive_parser
+    return set(error.expected if parser is None else parser.accepts())
 
 
 def _slip(tokens: Tokens, at: int, names: set[str]) -> str | None:

@@ -1,8 +1,8 @@
 """Types of expressions: what may be compared with what.
 
 The checker collects every problem of a text instead of stopping at the first, so that a user fixes a script in one go.
-An attribute of an undeclared stream starts without a type and takes the one its first use demands: numbers DOUBLE, texts
-STRING and so on. A later use that demands another is an error there.
+An attribute of an undeclared stream starts without a type and takes the one its first use demands: numbers DOUBLE,
+texts STRING and so on. A later use that demands another is an error there.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Types:
             self.problem(f"ALL needs an ARRAY, {_name(attribute)} is {_a(found)}", "leave ALL away", attribute)
         return found
 
-    def _instant(self, text: str, node: Node) -> None:
+    def _instant(self, text: str | ast.Hole, node: Node) -> None:
         if isinstance(text, str):
             try:
                 instant(text)
@@ -165,7 +165,9 @@ class Types:
         if isinstance(node, ast.Negate | ast.Arithmetic | ast.Function | ast.Every | ast.Duration) or (
             self.value(node) is Special.PREDICATE
         ):
-            self.problem("an operator takes literals, attributes and ?variables", "compute it in a value constraint", node)
+            self.problem(
+                "an operator takes literals, attributes and ?variables", "compute it in a value constraint", node
+            )
 
     # -- arithmetic
 
@@ -237,7 +239,9 @@ class Types:
             untyped = [n for n in nodes if isinstance(n, ast.Attribute)]
             if untyped and not any(isinstance(n, ast.Variable) for n in nodes):
                 self.problem(
-                    f"nothing tells the type of {_name(untyped[0])}", "declare the stream with CREATE STREAM", untyped[0]
+                    f"nothing tells the type of {_name(untyped[0])}",
+                    "declare the stream with CREATE STREAM",
+                    untyped[0],
                 )
 
     def _peek(self, node: Node) -> Type | None:
@@ -298,7 +302,7 @@ class Types:
                 hint = f"{node.escape} stands before %, _ or itself"
                 self.problem("the escape character escapes nothing here", hint, pattern)
 
-    def _regex(self, pattern: str, node: Node) -> None:
+    def _regex(self, pattern: str | ast.Hole, node: Node) -> None:
         if not isinstance(pattern, str):
             return
         options = re2.Options()
@@ -308,7 +312,9 @@ class Types:
             re2.compile(pattern, options=options)
         except re2.error as e:
             reason = e.args[0].decode() if isinstance(e.args[0], bytes) else str(e.args[0])
-            self.problem(f"the regular expression is refused: {reason}", "RE2 has no back references or look-around", node)
+            self.problem(
+                f"the regular expression is refused: {reason}", "RE2 has no back references or look-around", node
+            )
 
 
 def _literal(value: object) -> ExpressionType:

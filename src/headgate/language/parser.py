@@ -24,12 +24,9 @@ from headgate.language import ast
 from headgate.language.ast import Hole, Node
 from headgate.language.build import FORMS, Build, value_of
 from headgate.language.expected import unexpected
-from headgate.language.tokens import KINDS, LIMITS, Limits, Tokens, statements, tokenise
+from headgate.language.tokens import HOLES, KINDS, LIMITS, Limits, Tokens, statements, tokenise
 
-_KEPT = frozenset(
-    "NAME RUN INCOMING ITERATION INT FLOAT STRING VAR IRI PNAME BLANK LANG A TRUE FALSE NULL DUR GRAPH HOM SELECT "
-    "FILTER".split()
-)
+_KEPT = frozenset((*HOLES, "A", "TRUE", "FALSE", "NULL", "DUR", "GRAPH", "HOM", "SELECT", "FILTER"))
 TERMINALS = {kind: kind if kind in _KEPT else "_" + kind for kind in KINDS}
 _SHAPES = 20_000
 """How many shapes are kept; past that the cache starts anew."""
@@ -41,7 +38,7 @@ class _Feed(Lexer):
     def __init__(self, lexer_conf: Any) -> None:
         pass
 
-    def lex(self, data: Any, parser_state: Any = None) -> Iterator[Token]:
+    def lex(self, data: Any, parser_state: Any = None) -> Iterator[Token]:  # noqa: ARG002 - lark calls it so
         for i, (kind, raw) in enumerate(zip(data.kinds, data.raws, strict=True)):
             yield Token(TERMINALS[kind], raw, start_pos=i)
 
@@ -112,12 +109,12 @@ def _source(value: Any, used: dict[int, int]) -> str:
         return f"{value.form}({slot})" if value.form else slot
     parts = []
     if isinstance(value, Node):
-        for f in fields(value):  # a loop, not a generator: half the frames in a deep tree
-            parts.append(f"{f.name}={_source(getattr(value, f.name), used)}")
+        for f in fields(value):
+            parts.append(f"{f.name}={_source(getattr(value, f.name), used)}")  # noqa: PERF401 - a comprehension takes a frame more a level
         return f"{type(value).__name__}({', '.join(parts)})"
     if isinstance(value, tuple):
-        for v in value:
-            parts.append(_source(v, used))
+        for item in value:
+            parts.append(_source(item, used))  # noqa: PERF401 - a comprehension takes a frame more a level
         return f"({', '.join(parts)},)" if parts else "()"
     return repr(value)
 
@@ -148,7 +145,7 @@ def _filled(value: Any, used: dict[int, int], values: list[Any]) -> Any:
     if isinstance(value, tuple):
         items = []
         for item in value:
-            items.append(_filled(item, used, values))
+            items.append(_filled(item, used, values))  # noqa: PERF401 - a comprehension takes a frame more a level
         return tuple(items)
     return value
 

@@ -12,7 +12,7 @@ stack much later, in places as harmless as `hash`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,13 +20,13 @@ from typing import Any
 from headgate.errors import LanguageError, LimitExceeded, Place, SyntaxProblem
 
 RESERVED = (
-    "ABSENT AND AS BETWEEN CREATE DROP DUR FALSE FILTER FOLD FROM GRAPH ILIKE IN IS LIKE NEXT NOT NULL OR SELECT "
-    "TRUE UNION"
-).split()
+    "ABSENT", "AND", "AS", "BETWEEN", "CREATE", "DROP", "DUR", "FALSE", "FILTER", "FOLD", "FROM", "GRAPH", "ILIKE",
+    "IN", "IS", "LIKE", "NEXT", "NOT", "NULL", "OR", "SELECT", "TRUE", "UNION",
+)  # fmt: skip
 SOFT = (
-    "CONTAINS DEFAULT ENDS ESCAPE HOM INIT MATCHES ON ONTOLOGY PREFIX PUBLISH STARTS STREAM SUBSCRIPTION TIME WITH "
-    "WITHIN"
-).split()
+    "CONTAINS", "DEFAULT", "ENDS", "ESCAPE", "HOM", "INIT", "MATCHES", "ON", "ONTOLOGY", "PREFIX", "PUBLISH", "STARTS",
+    "STREAM", "SUBSCRIPTION", "TIME", "WITH", "WITHIN",
+)  # fmt: skip
 SYMBOLS = {
     "(": "LPAR", ")": "RPAR", "{": "LBRACE", "}": "RBRACE", "[": "LSQB", "]": "RSQB",
     ",": "COMMA", ".": "DOT", ";": "SEMICOLON",
@@ -77,6 +77,7 @@ _GRAPH = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _RESUME = re.compile(r";\s*(?:CREATE|DROP|PREFIX)\b", re.IGNORECASE)
 _ESCAPE = re.compile(r'\\(?:([tbnrf"\'\\])|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))', re.DOTALL)
 _ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
@@ -137,6 +138,10 @@ class Tokens:
     def check(self) -> None:
         """Raise for what no grammar is needed to refuse: stray characters, limits."""
         limits = self.limits
+        for i, raw in enumerate(self.raws):
+            if not raw.isascii() and (half := _SURROGATE.search(raw)):
+                message = f"\\u{ord(half[0]):04x} is half of a character"
+                raise self.error(SyntaxProblem(message, "the text was cut, or decoded wrongly", at=i))
         if "ERROR" in self.kinds:
             i = self.kinds.index("ERROR")
             raise self.error(_stray(self.raws[i], i, "GRAPH" in self.kinds[:i]))
@@ -218,7 +223,8 @@ def place_of(source: str, start: int, length: int) -> Place:
     line_start = source.rfind("\n", 0, start) + 1
     line_end = source.find("\n", start)
     excerpt = source[line_start : line_end if line_end >= 0 else len(source)].rstrip("\r")
-    return Place(source.count("\n", 0, start) + 1, start - line_start + 1, max(1, length), excerpt)
+    shown = _SURROGATE.sub("\ufffd", excerpt)  # so that every error can be printed
+    return Place(source.count("\n", 0, start) + 1, start - line_start + 1, max(1, length), shown)
 
 
 _STRAY = {"&": "write AND", "|": "write OR", "!": "write NOT", "^": "there is no power", "~": "write MATCHES", "\\": ""}
@@ -340,9 +346,7 @@ def tokenise(text: str, limits: Limits = LIMITS) -> Tokens:
 def _path(raw: str) -> tuple[str, ...]:
     if "`" not in raw:
         return tuple(raw.split("."))
-    return tuple(
-        part[1:-1].replace("``", "`") if part.startswith("`") else part for part in re.findall(_WORD, raw)
-    )
+    return tuple(part[1:-1].replace("``", "`") if part.startswith("`") else part for part in re.findall(_WORD, raw))
 
 
 def _scoped(raw: str) -> tuple[str, ...]:
@@ -380,7 +384,7 @@ def _unescape(m: re.Match[str]) -> str:
     return chr(code)
 
 
-VALUES = {
+VALUES: dict[str, Callable[[str], Any]] = {
     "NAME": _path,
     "RUN": _scoped,
     "INCOMING": _scoped,
@@ -393,5 +397,5 @@ VALUES = {
     "PNAME": str,
     "BLANK": lambda raw: raw[2:],
     "LANG": lambda raw: raw[1:].lower(),
-    **{k: _path for k in SOFT},
+    **dict.fromkeys(SOFT, _path),
 }
