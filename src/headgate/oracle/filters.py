@@ -97,7 +97,7 @@ class _Kleene:
                 for element in self._read(attribute.path):
                     self._element[attribute.path] = self.present(element)
                     truths.append(self.atom(atom))
-                del self._element[attribute.path]
+                self._element.pop(attribute.path, None)
                 return conjunction(truths) if every else disjunction(truths)
         return self.atom(atom)
 
