@@ -7,6 +7,7 @@ the shape.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -30,7 +31,12 @@ def name(path: ast.Path) -> str:
 
 
 def symbol(path: ast.Path) -> str:
+    if not all(map(_PLAIN.fullmatch, path)):
+        raise SyntaxProblem("a class or property has no odd characters in its name", "write prefix:name or <iri>")
     return ":" + ".".join(path)
+
+
+_PLAIN = re.compile(r"\w+")
 
 
 FORMS: dict[str, Callable[[Any], Any]] = {"": lambda value: value, "negative": negative, "name": name, "symbol": symbol}
@@ -47,7 +53,7 @@ def value_of(tokens: Tokens, index: int) -> Any:
 
 
 def _at(x: Any) -> int:
-    return x.start_pos if isinstance(x, Token) else x.at
+    return cast(int, x.start_pos if isinstance(x, Token) else x.at)
 
 
 class Build(Transformer[Any, Node]):
@@ -57,12 +63,17 @@ class Build(Transformer[Any, Node]):
         """Say which text is parsed next."""
         self._tokens = tokens
         self._holes = holes
+        self._signed: set[int] = set()
 
     def leaf(self, token: Token, form: str = "") -> Any:
         index = cast(int, token.start_pos)
         if self._holes:
             return Hole(index, form)
-        return FORMS[form](value_of(self._tokens, index))
+        try:
+            return FORMS[form](value_of(self._tokens, index))
+        except LanguageError as problem:
+            problem.at = index
+            raise
 
     def _meant(self, token: Token) -> str:
         """A name whose text decides the meaning; it is part of the shape."""
@@ -89,7 +100,7 @@ class Build(Transformer[Any, Node]):
     def default(self, c: list[Any]) -> Any:
         return c[0]
 
-    def not_null(self, c: list[Any]) -> None:
+    def not_null(self, _: list[Any]) -> None:
         return None
 
     def time(self, c: list[Any]) -> Any:
@@ -101,7 +112,9 @@ class Build(Transformer[Any, Node]):
     def prefix(self, c: list[Any]) -> Node:
         name, iri = c
         if not name.endswith(":"):
-            raise SyntaxProblem("a prefix ends with a colon", f"write PREFIX {name.partition(':')[0]}: <...>", at=_at(name))
+            raise SyntaxProblem(
+                "a prefix ends with a colon", f"write PREFIX {name.partition(':')[0]}: <...>", at=_at(name)
+            )
         return ast.Prefix(str(name)[:-1], str(iri)[1:-1], at=_at(name))
 
     def create_ontology(self, c: list[Any]) -> Node:
@@ -176,13 +189,13 @@ class Build(Transformer[Any, Node]):
 
     def minus_sign(self, c: list[Any]) -> Node:
         (operand,) = c
-        if isinstance(operand, ast.Literal) and self._tokens.kinds[operand.at] in ("INT", "FLOAT"):
+        number = isinstance(operand, ast.Literal) and self._tokens.kinds[operand.at] in ("INT", "FLOAT")
+        # Told by the token, not by the value: -0 is signed and yet no less than 0.
+        if number and operand.at not in self._signed:
+            self._signed.add(operand.at)
             value = operand.value
-            if isinstance(value, Hole):
-                if not value.form:
-                    return ast.Literal(Hole(value.token, "negative"), at=operand.at)
-            elif value > 0 or (value == 0 and str(value)[0] != "-"):
-                return ast.Literal(-value, at=operand.at)
+            signed = Hole(value.token, "negative") if isinstance(value, Hole) else -value
+            return ast.Literal(signed, at=operand.at)
         return ast.Negate(operand, at=_at(operand))
 
     def attribute(self, c: list[Any]) -> Node:
@@ -244,7 +257,9 @@ class Build(Transformer[Any, Node]):
     def instant(self, c: list[Any]) -> Node:
         word = self._meant(c[0])
         if word.upper() != "TIMESTAMP":
-            raise SyntaxProblem(f"{word} before a text has no meaning", "write TIMESTAMP '...' for a time", at=_at(c[0]))
+            raise SyntaxProblem(
+                f"{word} before a text has no meaning", "write TIMESTAMP '...' for a time", at=_at(c[0])
+            )
         return ast.Instant(self.leaf(c[1]), at=_at(c[0]))
 
     def span(self, c: list[Any]) -> Node:
@@ -252,7 +267,8 @@ class Build(Transformer[Any, Node]):
         unit = word.removesuffix("S")
         if unit not in ast.UNITS:
             units = ", ".join(u.lower() + "s" for u in ast.UNITS)
-            raise SyntaxProblem(f"{word} is no unit of time", f"the units are {units}", at=_at(c[1]))
+            hint = f"the units are {units}; two conditions are joined with AND or OR"
+            raise SyntaxProblem(f"{word} is no unit of time", hint, at=_at(c[1]))
         return ast.Span(self.leaf(c[0]), unit, at=_at(c[0]))
 
     # -- graphs
@@ -323,7 +339,7 @@ class Build(Transformer[Any, Node]):
         made = None if publish is None else self.leaf(publish, "name")
         return ast.Pattern(tuple(items), source, made, at=_at(select))
 
-    def star(self, c: list[Any]) -> Node:
+    def star(self, _: list[Any]) -> Node:
         return ast.Item(None)
 
     def item(self, c: list[Any]) -> Node:
@@ -402,11 +418,11 @@ class Build(Transformer[Any, Node]):
 
 
 def _comparison(op: str) -> Callable[[Build, list[Any]], Node]:
-    return lambda self, c: ast.Compare(op, *c, at=_at(c[0]))
+    return lambda _, c: ast.Compare(op, *c, at=_at(c[0]))
 
 
 def _arithmetic(op: str) -> Callable[[Build, list[Any]], Node]:
-    return lambda self, c: ast.Arithmetic(op, *c, at=_at(c[0]))
+    return lambda _, c: ast.Arithmetic(op, *c, at=_at(c[0]))
 
 
 def _negated(rule: str) -> Callable[[Build, list[Any]], Node]:

@@ -58,7 +58,9 @@ class Catalogue:
         if below:
             raise TypeProblem(f"{name} is a struct, not a value", f"write {below[0]}", at=at)
         raise UnknownName(
-            f"stream {schema.stream} has no attribute {name}", nearest(name, names, f"it has {', '.join(names[:8])}"), at=at
+            f"stream {schema.stream} has no attribute {name}",
+            nearest(name, names, f"it has {', '.join(names[:8])}"),
+            at=at,
         )
 
     def learn(self, stream: str, learned: dict[ast.Path, Type | None]) -> None:

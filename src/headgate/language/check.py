@@ -68,7 +68,8 @@ def check_calls(body: Node, catalogue: Catalogue) -> list[LanguageError]:
             takes = str(signature.least) if signature.least == signature.most else f"{signature.least} or more"
             if signature.most not in (None, signature.least):
                 takes = f"{signature.least} to {signature.most}"
-            problems.append(TypeProblem(f"{node.name} takes {takes} arguments, not {count}", at=node.at))
+            noun = "argument" if takes == "1" else "arguments"
+            problems.append(TypeProblem(f"{node.name} takes {takes} {noun}, not {count}", at=node.at))
         for i, argument in enumerate(node.arguments):
             if isinstance(argument, ast.Variable) and signature.variables is not None and i not in signature.variables:
                 message = f"argument {i + 1} of {node.name} may not be a variable"
@@ -142,10 +143,12 @@ def check_variables(body: Node) -> list[LanguageError]:
             case ast.Call() | ast.Graph():
                 if negated:
                     own = Counter(n.name for n in ast.walk(node) if isinstance(n, ast.Variable))
-                    for name in sorted(n for n in own if uses[n] > own[n]):
-                        problems.append(
-                            BindingProblem(f"?{name} is used elsewhere, so NOT cannot bind it", "rename one of them", at=node.at)
+                    problems.extend(
+                        BindingProblem(
+                            f"?{name} is used elsewhere, so NOT cannot bind it", "rename one of them", at=node.at
                         )
+                        for name in sorted(n for n in own if uses[n] > own[n])
+                    )
             case _:
                 for below in ast.walk(node):
                     if isinstance(below, ast.Variable) and below.name not in known:

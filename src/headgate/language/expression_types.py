@@ -1,8 +1,8 @@
 """Types of expressions: what may be compared with what.
 
 The checker collects every problem of a text instead of stopping at the first, so that a user fixes a script in one go.
-An attribute of an undeclared stream starts without a type and takes the one its first use demands: numbers DOUBLE, texts
-STRING and so on. A later use that demands another is an error there.
+An attribute of an undeclared stream starts without a type and takes the one its first use demands: numbers DOUBLE,
+texts STRING and so on. A later use that demands another is an error there.
 """
 
 from __future__ import annotations
@@ -39,6 +39,10 @@ _NUMBERS = (Kind.BIGINT, Kind.DOUBLE)
 _UNORDERED = (Kind.BOOLEAN, Kind.BINARY)
 _INT64 = range(-(2**63), 2**63)
 _REGEX_MEMORY = 1 << 20
+_CONDITIONS = (
+    ast.And, ast.Or, ast.Not, ast.Compare, ast.Between, ast.In, ast.Like, ast.TextTest, ast.Matches, ast.IsNull,
+    ast.Call, ast.Graph,
+)  # fmt: skip
 
 Lookup = Callable[[ast.Attribute], Type | None]
 """The type of an attribute, or None where the stream is undeclared and nothing has fixed it yet; raises if unknown."""
@@ -150,7 +154,7 @@ class Types:
             self.problem(f"ALL needs an ARRAY, {_name(attribute)} is {_a(found)}", "leave ALL away", attribute)
         return found
 
-    def _instant(self, text: str, node: Node) -> None:
+    def _instant(self, text: str | ast.Hole, node: Node) -> None:
         if isinstance(text, str):
             try:
                 instant(text)
@@ -161,12 +165,16 @@ class Types:
         if isinstance(node, ast.Negate | ast.Arithmetic | ast.Function | ast.Every | ast.Duration) or (
             self.value(node) is Special.PREDICATE
         ):
-            self.problem("an operator takes literals, attributes and ?variables", "compute it in a value constraint", node)
+            self.problem(
+                "an operator takes literals, attributes and ?variables", "compute it in a value constraint", node
+            )
 
     # -- arithmetic
 
     def _number(self, node: Node, sign: str) -> ExpressionType:
-        found = self.value(node, wanted=DOUBLE)
+        return self._as_number(self.value(node, wanted=DOUBLE), node, sign)
+
+    def _as_number(self, found: ExpressionType, node: Node, sign: str) -> ExpressionType:
         if found in (Special.ANY, Special.NULL, Special.SPAN) or _is(found, *_NUMBERS):
             if isinstance(node, ast.Literal) and isinstance(node.value, int) and node.value not in _INT64:
                 self.problem(f"{node.value} is beyond BIGINT", "write it with a decimal point", node)
@@ -183,7 +191,7 @@ class Types:
             node.op == "+" and (times[0] or times[1]) and Special.SPAN in (left, right)
         ):
             return TIMESTAMP
-        left, right = self._number(node.left, node.op), self._number(node.right, node.op)
+        left, right = self._as_number(left, node.left, node.op), self._as_number(right, node.right, node.op)
         if Special.SPAN in (left, right):
             return DOUBLE if node.op == "/" else Special.SPAN
         if node.op != "/" and _is(left, Kind.BIGINT) and _is(right, Kind.BIGINT):
@@ -205,15 +213,16 @@ class Types:
     def _same(self, nodes: list[Node], *, ordered: bool) -> None:
         """All nodes must be comparable with the first that has a type."""
         before = len(self.problems)
+        for node in nodes:
+            if isinstance(node, _CONDITIONS):
+                self.problem("a condition cannot be compared", "join conditions with AND and OR", node)
+                return
         wanted = next((t for t in map(self._peek, nodes) if t is not None), None)
         types = [self.value(n, wanted=wanted) for n in nodes]
         if len(self.problems) > before:
             return
         first = None
         for node, found in zip(nodes, types, strict=True):
-            if found is Special.PREDICATE:
-                self.problem("a condition cannot be compared", "join conditions with AND and OR", node)
-                return
             if found in (Special.ANY, Special.NULL):
                 continue
             if _is(found, Kind.GRAPH):
@@ -230,7 +239,9 @@ class Types:
             untyped = [n for n in nodes if isinstance(n, ast.Attribute)]
             if untyped and not any(isinstance(n, ast.Variable) for n in nodes):
                 self.problem(
-                    f"nothing tells the type of {_name(untyped[0])}", "declare the stream with CREATE STREAM", untyped[0]
+                    f"nothing tells the type of {_name(untyped[0])}",
+                    "declare the stream with CREATE STREAM",
+                    untyped[0],
                 )
 
     def _peek(self, node: Node) -> Type | None:
@@ -242,6 +253,8 @@ class Types:
             except LanguageError:
                 return None
             return None if found is None else found.element
+        if any(isinstance(below, _CONDITIONS) for below in ast.walk(node)):
+            return None  # wrong anyway; looking into it twice at every level would take exponential time
         kept, self.problems = self.problems, []
         found_type = self.value(node)
         self.problems = kept
@@ -289,7 +302,7 @@ class Types:
                 hint = f"{node.escape} stands before %, _ or itself"
                 self.problem("the escape character escapes nothing here", hint, pattern)
 
-    def _regex(self, pattern: str, node: Node) -> None:
+    def _regex(self, pattern: str | ast.Hole, node: Node) -> None:
         if not isinstance(pattern, str):
             return
         options = re2.Options()
@@ -299,7 +312,9 @@ class Types:
             re2.compile(pattern, options=options)
         except re2.error as e:
             reason = e.args[0].decode() if isinstance(e.args[0], bytes) else str(e.args[0])
-            self.problem(f"the regular expression is refused: {reason}", "RE2 has no back references or look-around", node)
+            self.problem(
+                f"the regular expression is refused: {reason}", "RE2 has no back references or look-around", node
+            )
 
 
 def _literal(value: object) -> ExpressionType:

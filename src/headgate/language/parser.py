@@ -7,9 +7,10 @@ directly.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from threading import Lock
 from typing import Any, cast
@@ -23,12 +24,9 @@ from headgate.language import ast
 from headgate.language.ast import Hole, Node
 from headgate.language.build import FORMS, Build, value_of
 from headgate.language.expected import unexpected
-from headgate.language.tokens import KINDS, LIMITS, Limits, Tokens, statements, tokenise
+from headgate.language.tokens import HOLES, KINDS, LIMITS, Limits, Tokens, statements, tokenise
 
-_KEPT = frozenset(
-    "NAME RUN INCOMING ITERATION INT FLOAT STRING VAR IRI PNAME BLANK LANG A TRUE FALSE NULL DUR GRAPH HOM SELECT "
-    "FILTER".split()
-)
+_KEPT = frozenset((*HOLES, "A", "TRUE", "FALSE", "NULL", "DUR", "GRAPH", "HOM", "SELECT", "FILTER"))
 TERMINALS = {kind: kind if kind in _KEPT else "_" + kind for kind in KINDS}
 _SHAPES = 20_000
 """How many shapes are kept; past that the cache starts anew."""
@@ -40,7 +38,7 @@ class _Feed(Lexer):
     def __init__(self, lexer_conf: Any) -> None:
         pass
 
-    def lex(self, data: Any, parser_state: Any = None) -> Iterator[Token]:
+    def lex(self, data: Any, parser_state: Any = None) -> Iterator[Token]:  # noqa: ARG002 - lark calls it so
         for i, (kind, raw) in enumerate(zip(data.kinds, data.raws, strict=True)):
             yield Token(TERMINALS[kind], raw, start_pos=i)
 
@@ -97,7 +95,11 @@ def template(tokens: Tokens) -> Template:
         tree = _reduce(tokens, holes=True)
         used: dict[int, int] = {}
         source = _source(tree, used)
-        build = eval(f"lambda v: {source}", {**vars(ast), **{f: g for f, g in FORMS.items() if f}})  # noqa: S307 - the source is generated from our own nodes, texts enter only as values
+        build: Callable[[list[Any]], Node]
+        if _nesting(source) <= _PYTHON_NESTING:
+            build = eval(f"lambda v: {source}", {**vars(ast), **{f: g for f, g in FORMS.items() if f}})  # noqa: S307 - the source is generated from our own nodes, texts enter only as values
+        else:
+            build = partial(_filled, tree, used)
         found = Template(tree, tuple(used), build)
         if len(_templates) >= _SHAPES:
             _templates.clear()
@@ -110,12 +112,47 @@ def _source(value: Any, used: dict[int, int]) -> str:
     if isinstance(value, Hole):
         slot = f"v[{used.setdefault(value.token, len(used))}]"
         return f"{value.form}({slot})" if value.form else slot
+    parts = []
     if isinstance(value, Node):
-        inner = ", ".join(f"{f.name}={_source(getattr(value, f.name), used)}" for f in fields(value))
-        return f"{type(value).__name__}({inner})"
+        for f in fields(value):
+            parts.append(f"{f.name}={_source(getattr(value, f.name), used)}")  # noqa: PERF401 - a comprehension takes a frame more a level
+        return f"{type(value).__name__}({', '.join(parts)})"
     if isinstance(value, tuple):
-        return "(" + "".join(_source(v, used) + ", " for v in value) + ")"
+        for item in value:
+            parts.append(_source(item, used))  # noqa: PERF401 - a comprehension takes a frame more a level
+        return f"({', '.join(parts)},)" if parts else "()"
     return repr(value)
+
+
+def _nesting(source: str) -> int:
+    """How deep the parentheses of generated text go; a text in quotes may only make it seem deeper."""
+    depth = deepest = 0
+    for sign in _PARENTHESIS.findall(source):
+        depth += 1 if sign == "(" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+_PARENTHESIS = re.compile(r"[()]")
+_PYTHON_NESTING = 150
+"""Python's own parser gives up at 200."""
+
+
+def _filled(value: Any, used: dict[int, int], values: list[Any]) -> Any:
+    """The same as the generated function, for trees that are too deep for one."""
+    if isinstance(value, Hole):
+        return FORMS[value.form](values[used[value.token]])
+    if isinstance(value, Node):
+        made = {}
+        for f in fields(value):
+            made[f.name] = _filled(getattr(value, f.name), used, values)
+        return type(value)(**made)
+    if isinstance(value, tuple):
+        items = []
+        for item in value:
+            items.append(_filled(item, used, values))  # noqa: PERF401 - a comprehension takes a frame more a level
+        return tuple(items)
+    return value
 
 
 def parse_tokens(tokens: Tokens) -> Node:
@@ -125,6 +162,8 @@ def parse_tokens(tokens: Tokens) -> Node:
     try:
         return template(tokens).fill(tokens)
     except LanguageError as problem:
+        if problem.place is None:
+            _reduce(tokens, holes=False)  # the same problem again, but now it knows its place
         raise tokens.error(problem) from None
 
 

@@ -12,7 +12,7 @@ stack much later, in places as harmless as `hash`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,13 +20,13 @@ from typing import Any
 from headgate.errors import LanguageError, LimitExceeded, Place, SyntaxProblem
 
 RESERVED = (
-    "ABSENT AND AS BETWEEN CREATE DROP DUR FALSE FILTER FOLD FROM GRAPH ILIKE IN IS LIKE NEXT NOT NULL OR SELECT "
-    "TRUE UNION"
-).split()
+    "ABSENT", "AND", "AS", "BETWEEN", "CREATE", "DROP", "DUR", "FALSE", "FILTER", "FOLD", "FROM", "GRAPH", "ILIKE",
+    "IN", "IS", "LIKE", "NEXT", "NOT", "NULL", "OR", "SELECT", "TRUE", "UNION",
+)  # fmt: skip
 SOFT = (
-    "CONTAINS DEFAULT ENDS ESCAPE HOM INIT MATCHES ON ONTOLOGY PREFIX PUBLISH STARTS STREAM SUBSCRIPTION TIME WITH "
-    "WITHIN"
-).split()
+    "CONTAINS", "DEFAULT", "ENDS", "ESCAPE", "HOM", "INIT", "MATCHES", "ON", "ONTOLOGY", "PREFIX", "PUBLISH", "STARTS",
+    "STREAM", "SUBSCRIPTION", "TIME", "WITH", "WITHIN",
+)  # fmt: skip
 SYMBOLS = {
     "(": "LPAR", ")": "RPAR", "{": "LBRACE", "}": "RBRACE", "[": "LSQB", "]": "RSQB",
     ",": "COMMA", ".": "DOT", ";": "SEMICOLON",
@@ -77,6 +77,7 @@ _GRAPH = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _RESUME = re.compile(r";\s*(?:CREATE|DROP|PREFIX)\b", re.IGNORECASE)
 _ESCAPE = re.compile(r'\\(?:([tbnrf"\'\\])|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))', re.DOTALL)
 _ESCAPED = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"', "'": "'", "\\": "\\"}
@@ -148,9 +149,13 @@ class Tokens:
     def check(self) -> None:
         """Raise for what no grammar is needed to refuse: stray characters, limits."""
         limits = self.limits
+        for i, raw in enumerate(self.raws):
+            if not raw.isascii() and (half := _SURROGATE.search(raw)):
+                message = f"\\u{ord(half[0]):04x} is half of a character"
+                raise self.error(SyntaxProblem(message, "the text was cut, or decoded wrongly", at=i))
         if "ERROR" in self.kinds:
             i = self.kinds.index("ERROR")
-            raise self.error(_stray(self.raws[i], i))
+            raise self.error(_stray(self.raws[i], i, "GRAPH" in self.kinds[:i]))
         if self.starts and self.starts[-1] - self.starts[0] > limits.characters:
             raise self.error(LimitExceeded(f"the text is longer than {limits.characters:,} characters", at=0))
         if len(self.kinds) > limits.tokens:
@@ -163,51 +168,94 @@ class Tokens:
             self._check_depth()
 
     def _check_depth(self) -> None:
-        """Brackets nest; so do signs and steps that stand in a row, which become left-deep trees."""
-        depth = chain = 0
-        chains: list[int] = []
+        """Bound the height of the tree: brackets nest, and so do signs and steps that stand in a row.
+
+        A sign in front encloses what follows it and a sign between encloses what came before it, brackets included, so
+        the height of a stretch without AND, OR and commas is at most its signs and the highest bracket in it.
+        """
+        limit = self.limits.depth
+        outer: list[_Level] = []
+        level = _Level()
         for i, kind in enumerate(self.kinds):
             if kind in _OPENING:
-                depth += 1
-                chains.append(chain)
-                chain = 0
-            elif kind in _CLOSING:
-                depth -= chain + (1 if chains else 0)
-                chain = chains.pop() if chains else 0
-            elif kind in _CHAINING:
-                depth += 1
-                chain += 1
+                outer.append(level)
+                level = _Level()
+            elif kind in _CLOSING and outer:
+                inner, level = level.height(), outer.pop()
+                level.inner = max(level.inner, inner)
+            elif kind in _SIGNS:
+                level.signs += _SIGNS[kind]
+                level.between |= kind == "BETWEEN"
+            elif kind == "AND" and level.between:
+                level.between = False
             elif kind in _BREAKING:
-                depth -= chain
-                chain = 0
-            if depth > self.limits.depth:
-                message = f"nested more than {self.limits.depth} levels deep"
+                level.end_stretch()
+                level.joins.add(kind)
+            if len(outer) > limit or level.signs + level.inner > limit:
+                message = f"nested more than {limit} levels deep"
                 raise self.error(LimitExceeded(message, "name parts of it as subscriptions of their own", at=i))
+
+
+class _Level:
+    """What stands between two brackets, as far as it has been read."""
+
+    __slots__ = ("best", "between", "inner", "joins", "signs")
+
+    def __init__(self) -> None:
+        self.signs = 0
+        self.inner = 0  # the highest bracket of this stretch
+        self.best = 0  # the highest stretch so far
+        self.joins: set[str] = set()
+        self.between = False  # the next AND belongs to a BETWEEN
+
+    def end_stretch(self) -> None:
+        self.best = max(self.best, self.signs + self.inner)
+        self.signs = self.inner = 0
+        self.between = False
+
+    def height(self) -> int:
+        self.end_stretch()
+        return self.best + max(1, len(self.joins - {"COMMA"}))
 
 
 _OPENING = frozenset({"LPAR", "LBRACE", "LSQB"})
 _CLOSING = frozenset({"RPAR", "RBRACE", "RSQB"})
-_CHAINING = frozenset({"NOT", "MINUS", "PLUS", "STAR", "SLASH", "PERCENT", "NEXT", "FOLD", "ABSENT"})
-_BREAKING = frozenset({"AND", "OR", "COMMA", "EQ", "NE", "LT", "LE", "GT", "GE"})
+_SIGNS = {
+    **dict.fromkeys(("NOT", "MINUS", "PLUS", "STAR", "SLASH", "PERCENT", "EQ", "NE", "LT", "LE", "GT", "GE"), 1),
+    **dict.fromkeys(("BETWEEN", "IN", "LIKE", "ILIKE", "CONTAINS", "STARTS", "ENDS", "MATCHES", "IS", "UNION"), 1),
+    **dict.fromkeys(("NEXT", "FOLD", "ABSENT"), 1),
+    "SELECT": 2,
+}
+"""How many levels of the tree a word or sign makes."""
+_BREAKING = frozenset({"AND", "OR", "COMMA"})
 
 
 def place_of(source: str, start: int, length: int) -> Place:
     line_start = source.rfind("\n", 0, start) + 1
     line_end = source.find("\n", start)
     excerpt = source[line_start : line_end if line_end >= 0 else len(source)].rstrip("\r")
-    return Place(source.count("\n", 0, start) + 1, start - line_start + 1, max(1, length), excerpt)
+    shown = _SURROGATE.sub("\ufffd", excerpt)  # so that every error can be printed
+    return Place(source.count("\n", 0, start) + 1, start - line_start + 1, max(1, length), shown)
 
 
-def _stray(raw: str, at: int) -> LanguageError:
-    if raw.startswith("'"):
-        return SyntaxProblem("this text literal is never closed", "close it with '; a quote inside is written ''", at=at)
+_STRAY = {"&": "write AND", "|": "write OR", "!": "write NOT", "^": "there is no power", "~": "write MATCHES", "\\": ""}
+
+
+def _stray(raw: str, at: int, graph: bool) -> LanguageError:
+    if raw.startswith("'") or (raw.startswith('"') and graph):
+        quote = raw[0]
+        inside = "''" if quote == "'" else '\\"'
+        hint = f"close it with {quote}; a quote inside is written {inside}"
+        return SyntaxProblem("this text literal is never closed", hint, at=at)
     if raw.startswith('"'):
         return SyntaxProblem("text stands in single quotes", f"write '{raw.strip(chr(34))[:40]}'", at=at)
     if raw.startswith("`"):
         return SyntaxProblem("this quoted name is never closed", "close it with `", at=at)
     if raw == "$":
         return SyntaxProblem("'$' needs a name behind it", "write $1.name, $2.name or $.name", at=at)
-    return SyntaxProblem(f"the character {raw!r} has no meaning here", at=at)
+    if raw == "?":
+        return SyntaxProblem("'?' needs a name behind it", "a variable is written ?name", at=at)
+    return SyntaxProblem(f"the character {raw!r} has no meaning here", _STRAY.get(raw, ""), at=at)
 
 
 def statements(source: str, limits: Limits = LIMITS) -> Iterator[Tokens]:
@@ -296,7 +344,8 @@ def tokenise(text: str, limits: Limits = LIMITS) -> Tokens:
     """The tokens of a text that is one statement or one body."""
     parts = list(statements(text, limits))
     if not parts:
-        raise SyntaxProblem("the text is empty", "write a predicate, such as price < 100, or SELECT ... FROM ...")
+        hint = "write a predicate, such as price < 100, or SELECT ... FROM ..."
+        raise SyntaxProblem("the text is empty", hint, place=place_of(text, 0, 1))
     if len(parts) > 1:
         raise parts[1].error(SyntaxProblem("one text holds one subscription", "load a script with parse()", at=0))
     return parts[0]
@@ -308,9 +357,7 @@ def tokenise(text: str, limits: Limits = LIMITS) -> Tokens:
 def _path(raw: str) -> tuple[str, ...]:
     if "`" not in raw:
         return tuple(raw.split("."))
-    return tuple(
-        part[1:-1].replace("``", "`") if part.startswith("`") else part for part in re.findall(_WORD, raw)
-    )
+    return tuple(part[1:-1].replace("``", "`") if part.startswith("`") else part for part in re.findall(_WORD, raw))
 
 
 def _scoped(raw: str) -> tuple[str, ...]:
@@ -348,7 +395,7 @@ def _unescape(m: re.Match[str]) -> str:
     return chr(code)
 
 
-VALUES = {
+VALUES: dict[str, Callable[[str], Any]] = {
     "NAME": _path,
     "RUN": _scoped,
     "INCOMING": _scoped,
@@ -361,5 +408,5 @@ VALUES = {
     "PNAME": str,
     "BLANK": lambda raw: raw[2:],
     "LANG": lambda raw: raw[1:].lower(),
-    **{k: _path for k in SOFT},
+    **dict.fromkeys(SOFT, _path),
 }
