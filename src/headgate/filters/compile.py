@@ -20,8 +20,8 @@ from headgate.filters.dependencies import Dependencies
 from headgate.filters.filing import Lane, Longs, distinct_ranges, make_conjuncts
 from headgate.filters.formulas import (
     ALWAYS,
+    LEAF,
     NEVER,
-    SHIFT,
     Composer,
     Tree,
     best_key,
@@ -30,8 +30,8 @@ from headgate.filters.formulas import (
     leaves_of,
     map_leaves,
 )
-from headgate.filters.leaves import Interned, never_key, present_key
-from headgate.filters.program import FALSE_EDGE, TRUE_EDGE, Budget, Builder, Program
+from headgate.filters.leaves import SHIFT, Interned, never_key, present_key
+from headgate.filters.program import Budget, Builder, Program
 from headgate.filters.rows import SETS, Family, Ints, Keys, Reach, Rows, make_rows, pack, unpack
 from headgate.filters.selectivity import Selectivity
 from headgate.language import ast
@@ -39,7 +39,6 @@ from headgate.language.ast import Path
 from headgate.language.forms import Cut
 from headgate.schema import Schema
 
-_LEAF = (1 << SHIFT) - 1
 _MOST_CONJUNCTS = 16
 _FILED, _LOOKED_AT, _NODE = 0.05, 5.0, 0.7
 """Measured costs: of a filed conjunct at all, of one on every event, and of a literal in the dense program."""
@@ -115,6 +114,7 @@ class _Compiler:
         self._flat_keys, self._base = _flatten(self._interned.keys)
         self._unique = np.unique(self._flat_keys)
         self._estimate = Selectivity(self._interned.cells, self._interned.sets, self._sample)
+        self._shares = dict(zip(self._unique.tolist(), self._single_shares(self._unique).tolist(), strict=True))
         self._where = np.zeros(count, np.uint8)
         self._best = np.ones(count, np.float32)
         for length, (slots, leaves) in self._plain.items():
@@ -127,12 +127,15 @@ class _Compiler:
 
     def _read(self, items: Iterable[tuple[Cut, str]]) -> int:
         composer, slot = self._composer, -1
+        every = frozenset(a.path for a in self._schema)
         for slot, (cut, missing) in enumerate(items):
             tree = composer.compose(cut, missing)
             if missing == "strict":
                 self._strict[slot] = paths = composer.attributes(cut)
-                present = [composer.present(p) for p in sorted(paths)]
-                tree = join("and", [tree, *present])
+                tree = join("and", [tree, *map(composer.present, sorted(paths))])
+            elif missing == "total":
+                self._strict[slot] = every
+                tree = join("and", [tree, composer.complete()])
             if isinstance(tree, int):
                 tree = ("and", (tree,))
             if tree[0] == "and" and tree[1] and all(isinstance(p, int) for p in tree[1]):
@@ -144,10 +147,10 @@ class _Compiler:
         return slot + 1
 
     def _keys_of(self, leaves: Longs) -> Keys:
-        return self._flat_keys[self._base[leaves >> SHIFT] + (leaves & _LEAF)]
+        return self._flat_keys[self._base[leaves >> SHIFT] + (leaves & LEAF)]
 
     def _key(self, leaf: int) -> int:
-        return int(self._interned.keys[leaf >> SHIFT][leaf & _LEAF])
+        return int(self._interned.keys[leaf >> SHIFT][leaf & LEAF])
 
     # -- choosing
 
@@ -178,8 +181,7 @@ class _Compiler:
             return
         self._where[slot] = Where.DENSE
         leaves = leaves_of(keyed, [])
-        shares = dict(zip(leaves, self._single_shares(np.array(leaves, np.int64)).tolist(), strict=True))
-        bound = best_key(keyed, shares.__getitem__)
+        bound = best_key(keyed, self._shares.__getitem__)
         self._best[slot] = bound
         cost = _NODE * len(leaves)
         if self._options.lanes == "dense" or (self._options.lanes == "auto" and bound * _LOOKED_AT >= cost):
@@ -310,14 +312,13 @@ class _Compiler:
         edges = _Edges(self._interned, self._schema, strict)
         trees = [map_leaves(tree, edges.literal) for _, tree, _ in mine]
         cells = {a: c.count for a, c in self._interned.cells.items()}
-        rows = make_rows(np.array(list(edges.rows), np.int64), 1, cells, self._interned.sets)
-        place = dict(zip(edges.rows, rows.find(np.array(list(edges.rows), np.int64)).tolist(), strict=True))
-        numbers = {edges.rows[key]: row for key, row in place.items()}
+        keys = np.array(list(edges.rows), np.int64)
+        rows = make_rows(keys, 1, cells, self._interned.sets)
+        row_of = {number + 1: row for number, row in enumerate(rows.find(keys).tolist())}
         dependencies = Dependencies(rows, self._interned.cells, self._interned.tests)
-        order = sorted(numbers.values(), key=lambda row: _by_attribute(int(rows.keys[row - 1])))
-        builder = Builder(order, dependencies, self._options.budget, self._options.count)
+        builder = Builder(row_of, dependencies, self._options.budget, self._options.count)
         for tree in trees:
-            builder.add(map_leaves(tree, lambda edge: _resolved(edge, numbers)))
+            builder.add(tree)
         bits = self._support_bits() if strict else {}
         program = builder.finish(len(rows), self._row_supports(rows, bits), strict)
         sets: dict[tuple[Path, ...], int] = {}
@@ -362,6 +363,7 @@ class _Edges:
 
     def __init__(self, interned: Interned, schema: Schema, strict: bool) -> None:
         self._interned = interned
+        self._strict = strict
         self._present = {
             a: strict or ((found := schema.get(path)) is not None and found.not_null) for a, path in interned.paths.items()
         }
@@ -379,6 +381,8 @@ class _Edges:
 
     def _make(self, key: int) -> Tree:
         family, a, reach, argument, missing = (int(x[0]) for x in unpack(np.array([key])))
+        if family == Family.COMPLETE and self._strict:
+            return ALWAYS  # the attribute set of the root says so
         if family in (Family.VECTOR, Family.COMPLETE):
             return self._row(key)
         there = self._there(a)
@@ -407,17 +411,6 @@ def _complement(tree: Tree) -> Tree:
         return NEVER
     assert isinstance(tree, int)
     return tree ^ 1
-
-
-def _resolved(edge: int, numbers: dict[int, int]) -> int:
-    if edge in (TRUE_EDGE, FALSE_EDGE):
-        return edge
-    return 2 * numbers[(edge >> 1) - 1] | (edge & 1)
-
-
-def _by_attribute(key: int) -> tuple[int, ...]:
-    family, a, reach, argument, _ = (int(x[0]) for x in unpack(np.array([key])))
-    return (family if family > Family.TEXT else 0, a, family, argument, reach)
 
 
 def _is_never(keys: Keys) -> Any:

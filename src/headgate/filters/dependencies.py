@@ -36,6 +36,7 @@ class Dependencies:
         cuts = {a: c.cuts.to_pylist() for a, c in cells.items() if not isinstance(c.cuts, np.ndarray)}
         self._tops = {a: c.count - 1 for a, c in cells.items()}
         families, attributes, reaches, arguments, _ = (x.tolist() for x in unpack(rows.keys))
+        self._pairs: dict[tuple[int, int], list[tuple[bool, bool]]] = {}
         self._variables: dict[int, Variable] = {}
         for i, (family, a, reach, argument) in enumerate(zip(families, attributes, reaches, arguments, strict=True)):
             if family == Family.CELL:
@@ -46,28 +47,32 @@ class Dependencies:
             elif family == Family.TEXT:
                 self._variables[rows.offset + i] = Variable(a, reach, argument, tests[a][argument], None)
 
-    def care(self, bdd: Any, vars: Mapping[int, Any], rows: set[int]) -> Any:
-        """The care set of a formula's own variables, or None if they are independent."""
-        known = [(row, v) for row in sorted(rows) if (v := self._variables.get(row)) is not None]
+    def care(self, variables: Mapping[int, Any]) -> Any:
+        """The care set of a formula's own variables, given by row, or None if they are independent."""
+        by_attribute: dict[int, list[int]] = {}
+        for row in variables:
+            found = self._variables.get(row)
+            if found is not None:
+                by_attribute.setdefault(found.attribute, []).append(row)
         care = None
-        for i, (row_a, a) in enumerate(known):
-            for row_b, b in known[i + 1 :]:
-                if a.attribute != b.attribute:
-                    continue
-                for clause in self._clauses(a, b, vars[row_a], vars[row_b]):
-                    care = clause if care is None else care & clause
+        for rows in by_attribute.values():
+            for i, a in enumerate(rows):
+                for b in rows[i + 1 :]:
+                    va, vb = variables[a], variables[b]
+                    for sign_a, sign_b in self._clauses(a, b):
+                        clause = (va if sign_a else ~va) | (vb if sign_b else ~vb)
+                        care = clause if care is None else care & clause
         return care
 
-    def _clauses(self, a: Variable, b: Variable, va: Any, vb: Any) -> list[Any]:
-        made = []
-        for implied, clause in (
-            (self._implies(a, b), lambda: ~va | vb),
-            (self._implies(b, a), lambda: va | ~vb),
-            (self._excludes(a, b), lambda: ~va | ~vb),
-        ):
-            if implied:
-                made.append(clause())
-        return made
+    def _clauses(self, row_a: int, row_b: int) -> list[tuple[bool, bool]]:
+        """What always holds of two variables, as clauses of signed variables; looked up once a pair."""
+        known = self._pairs.get((row_a, row_b))
+        if known is None:
+            a, b = self._variables[row_a], self._variables[row_b]
+            signs = ((False, True), (True, False), (False, False))
+            found = (self._implies(a, b), self._implies(b, a), self._excludes(a, b))
+            known = self._pairs[row_a, row_b] = [sign for sign, holds_ in zip(signs, found, strict=True) if holds_]
+        return known
 
     def _implies(self, a: Variable, b: Variable) -> bool:
         if a.test is None and b.test is None:

@@ -6,13 +6,13 @@ normal form of each piece's form, which is made once a form, so the loop over a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from headgate.filters.leaves import Leaves
+from headgate.filters.leaves import SHIFT, Leaves
 from headgate.language import ast
-from headgate.language.ast import Path
-from headgate.language.forms import Cut, Form, Structure
+from headgate.language.ast import Node, Path
+from headgate.language.forms import Cut, Form, Piece, Structure
 from headgate.language.normal import All, AnyOf, Complete, Formula, Lit, normalise
 from headgate.schema import Schema
 
@@ -20,7 +20,8 @@ Tree = int | tuple[str, tuple["Tree", ...]]
 """A leaf as template << 32 | number, or AND and OR of trees."""
 ALWAYS: Tree = ("and", ())
 NEVER: Tree = ("or", ())
-SHIFT = 32
+LEAF = (1 << SHIFT) - 1
+"""The number of a leaf within its template."""
 
 
 class Composer:
@@ -29,14 +30,13 @@ class Composer:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self.leaves = Leaves(schema)
-        self._normal: dict[tuple[Form, bool, bool], Formula] = {}
+        self._skeletons: dict[tuple[Form, bool, bool], Tree] = {}
+        """The normal form of a form's atom, with the number of a template for each leaf."""
+        self._present: dict[Path, int] = {}
         self._paths: dict[Form, tuple[Path, ...]] = {}
 
     def compose(self, cut: Cut, missing: str) -> Tree:
-        tree = self._structure(cut.structure, cut, True, missing == "default")
-        if missing == "total":
-            return join("and", [tree, self._leaf(Complete(), ())])
-        return tree
+        return self._structure(cut.structure, cut.pieces, True, missing == "default")
 
     def attributes(self, cut: Cut) -> frozenset[Path]:
         """The attributes that occur in the text."""
@@ -52,44 +52,53 @@ class Composer:
 
     def present(self, path: Path) -> Tree:
         """The leaf that says that an attribute is there."""
-        return self._leaf(Lit(ast.IsNull(ast.Attribute(path)), False), ())
+        number = self._present.get(path)
+        if number is None:
+            number = self._present[path] = self.leaves.template(Lit(ast.IsNull(ast.Attribute(path)), False))
+        return self.leaves.add(number, ())
 
-    def _structure(self, part: Structure, cut: Cut, truth: bool, default: bool) -> Tree:
+    def complete(self) -> Tree:
+        """The leaf that says that the event has all attributes of its stream."""
+        return self.leaves.add(self.leaves.template(Complete()), ())
+
+    def _structure(self, part: Structure, pieces: list[Piece], truth: bool, default: bool) -> Tree:
         if isinstance(part, int):
-            piece = cut.pieces[part]
-            return self._formula(self._normal_of(piece.form, truth, default, piece.literals), piece.literals)
+            return self._atom(pieces[part], truth, default)
         kind, inner = part
         if kind == "not":
-            return self._structure(inner[0], cut, not truth, default)
+            return self._structure(inner[0], pieces, not truth, default)
         joint = "and" if (kind == "and") == truth else "or"
-        return join(joint, [self._structure(p, cut, truth, default) for p in inner])
+        return join(joint, [self._structure(p, pieces, truth, default) for p in inner])
 
-    def _normal_of(self, form: Form, truth: bool, default: bool, literals: tuple[Any, ...]) -> Formula:
+    def _atom(self, piece: Piece, truth: bool, default: bool) -> Tree:
+        form, literals = piece.form, piece.literals
         if form.particular:
-            # Constants to compute: the form does not tell the normal form. Literals are in it already.
-            body = form.fill(literals)
-            return normalise(body if truth else ast.Not(body), "default" if default else "null", self._schema)
+            # Constants to compute: the form does not tell the normal form. Its literals are in it already.
+            return self._filled(self._skeleton(form.fill(literals), truth, default), ())
         key = (form, truth, default)
-        found = self._normal.get(key)
+        found = self._skeletons.get(key)
         if found is None:
-            body = form.body if truth else ast.Not(form.body)
-            found = self._normal[key] = normalise(body, "default" if default else "null", self._schema)
-        return found
+            found = self._skeletons[key] = self._skeleton(form.body, truth, default)
+        return self.leaves.add(found, literals) if isinstance(found, int) else self._filled(found, literals)
 
-    def _formula(self, formula: Formula, literals: tuple[Any, ...]) -> Tree:
+    def _skeleton(self, body: Node, truth: bool, default: bool) -> Tree:
+        wanted = body if truth else ast.Not(body)
+        return self._numbered(normalise(wanted, "default" if default else "null", self._schema))
+
+    def _numbered(self, formula: Formula) -> Tree:
         if isinstance(formula, All | AnyOf):
-            joint = "and" if isinstance(formula, All) else "or"
-            return join(joint, [self._formula(f, literals) for f in formula.items])
-        return self._leaf(formula, literals)
-
-    def _leaf(self, template: Lit | Complete, literals: tuple[Any, ...]) -> Tree:
-        if isinstance(template, Lit) and template.default and isinstance(template.atom, ast.IsNull):
-            operand = template.atom.operand
+            return join("and" if isinstance(formula, All) else "or", [self._numbered(f) for f in formula.items])
+        if isinstance(formula, Lit) and formula.default and isinstance(formula.atom, ast.IsNull):
+            operand = formula.atom.operand
             found = self._schema.get(operand.path) if isinstance(operand, ast.Attribute) else None
             if found is not None and found.default is not None:
-                return NEVER if template.truth else ALWAYS  # a DEFAULT takes the place of what is missing
-        number, at = self.leaves.add(template, literals)
-        return number << SHIFT | at
+                return NEVER if formula.truth else ALWAYS  # a DEFAULT takes the place of what is missing
+        return self.leaves.template(formula)
+
+    def _filled(self, tree: Tree, literals: tuple[Any, ...]) -> Tree:
+        if isinstance(tree, int):
+            return self.leaves.add(tree, literals)
+        return tree[0], tuple(self._filled(t, literals) for t in tree[1])
 
 
 def join(joint: str, parts: list[Tree]) -> Tree:
@@ -154,6 +163,3 @@ def map_leaves(tree: Tree, f: Callable[[int], Tree]) -> Tree:
         return f(tree)
     return join(tree[0], [map_leaves(p, f) for p in tree[1]])
 
-
-def total_leaves(trees: Sequence[Tree]) -> int:
-    return sum(len(leaves_of(t, [])) for t in trees)

@@ -25,6 +25,7 @@ from headgate.language.forms import fill
 from headgate.language.normal import Complete, Lit
 from headgate.schema import Kind, Schema
 
+SHIFT = 32
 _SCALAR = (Kind.BOOLEAN, Kind.BIGINT, Kind.DOUBLE, Kind.STRING, Kind.TIMESTAMP)
 _TESTS = (ast.TextTest, ast.Like, ast.Matches)
 
@@ -76,16 +77,20 @@ class Leaves:
         self._vectors: dict[Lit, int] = {}
         self._sets: dict[tuple[Path, tuple[Any, ...]], int] = {}
 
-    def add(self, template: Lit | Complete, literals: tuple[Any, ...]) -> tuple[int, int]:
-        """File a leaf; gives its template and its number there."""
+    def template(self, template: Lit | Complete) -> int:
+        """The number of a template."""
         number = self._numbers.get(template)
         if number is None:
             number = self._numbers[template] = len(self._templates)
             self._templates.append(template)
             self._literals.append([])
-        filed = self._literals[number]
+        return number
+
+    def add(self, template: int, literals: tuple[Any, ...]) -> int:
+        """File a leaf; gives template << SHIFT | its number there."""
+        filed = self._literals[template]
         filed.append(literals)
-        return number, len(filed) - 1
+        return template << SHIFT | len(filed) - 1
 
     def intern(self) -> Interned:
         made = [self._make(t, filed) for t, filed in zip(self._templates, self._literals, strict=True)]

@@ -12,8 +12,9 @@ support no event of a block defines are skipped, which is what MVEvalBDD intends
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from dd import cudd
@@ -53,38 +54,41 @@ class Builder:
     """Collects formulas, then flattens them all."""
 
     def __init__(
-        self, variables: Sequence[int], dependencies: Dependencies, budget: Budget | None = None, count: bool = False
+        self, rows: Mapping[int, int], dependencies: Dependencies, budget: Budget | None = None, count: bool = False
     ) -> None:
-        """`variables` are the rows that may occur, in their order; `count` also counts nodes before the restriction."""
+        """`rows` gives the row of each variable; `count` also counts nodes before the restriction."""
         self._bdd = cudd.BDD()
         self._bdd.configure(reordering=False)
-        self._names = {row: f"r{row}" for row in variables}
-        self._bdd.declare(*self._names.values())
-        self._vars = {row: self._bdd.var(name) for row, name in self._names.items()}
-        self._rows = {name: row for row, name in self._names.items()}
+        # Rows are sorted by attribute, which is the order we want.
+        ordered = sorted(rows, key=rows.__getitem__)
+        self._bdd.declare(*(f"v{v}" for v in ordered))
+        self._vars = {v: self._bdd.var(f"v{v}") for v in ordered}
+        self._rows = dict(rows)
+        self._row_of_name = {f"v{v}": row for v, row in rows.items()}
         self._dependencies = dependencies
         self._budget = budget or Budget()
         self._count = count
-        self._roots: list[object | int] = []
-        self._plain: list[object] = []
+        self._roots: list[Any] = []
+        self._plain: list[Any] = []
         self._wide: dict[tuple[int, int, int], int] = {}
 
     def add(self, tree: Tree) -> None:
-        """A formula over edges: a leaf is 2 * row, plus 1 for its complement."""
+        """A formula over edges: a leaf is 2 * variable, plus 1 for its complement."""
         leaves = leaves_of(tree, [])
-        if len({e >> 1 for e in leaves}) <= self._budget.variables:
+        variables = {e >> 1 for e in leaves}
+        if len(variables) <= self._budget.variables:
             made = self._build(tree)
             if self._count:
                 self._plain.append(made)
-            care = self._dependencies.care(self._bdd, self._vars, {e >> 1 for e in leaves})
-            if care is not None and made != self._bdd.true and made != self._bdd.false:
-                made = cudd.restrict(made, care)
+            if made.var is not None:
+                care = self._dependencies.care({self._rows[v]: self._vars[v] for v in variables})
+                made = made if care is None else cudd.restrict(made, care)
             if len(made) <= self._budget.nodes_a_literal * max(4, len(leaves)):
                 self._roots.append(made)
                 return
         self._roots.append(self._wide_edge(tree))
 
-    def _build(self, tree: Tree) -> object:
+    def _build(self, tree: Tree) -> Any:
         if isinstance(tree, int):
             var = self._vars[tree >> 1]
             return ~var if tree & 1 else var
@@ -97,7 +101,7 @@ class Builder:
     def _wide_edge(self, tree: Tree) -> int:
         """AND and OR nodes, shared by structure. Their values are numbered from -1 down until BDD nodes are counted."""
         if isinstance(tree, int):
-            return tree
+            return 2 * self._rows[tree >> 1] | (tree & 1)
         joint, parts = tree
         edges = sorted({self._wide_edge(p) for p in parts})
         if not edges:
@@ -111,7 +115,7 @@ class Builder:
 
     def finish(self, rows: int, row_supports: NDArray[np.uint64], skip: bool) -> Program:
         """Flatten. `row_supports` has the attribute bit of every row; `skip` groups nodes by support."""
-        unrestricted = len(_reachable(self._plain)) if self._count else 0
+        unrestricted = sum(1 for _ in _reachable(self._plain)) if self._count else 0
         nodes, edge_of = self._flatten(rows)
         first_wide = rows + len(nodes)
 
@@ -129,48 +133,48 @@ class Builder:
             return Program(rows, table, np.array([0, len(table)]), np.zeros(1, np.uint64), edges, unrestricted)
         return _grouped(rows, table, masks[rows:], edges, unrestricted)
 
-    def _flatten(self, rows: int) -> tuple[list[tuple[int, int, int]], object]:
-        """The BDD nodes in the order of their levels, deepest first."""
-        numbers: dict[int, int] = {}
+    def _flatten(self, rows: int) -> tuple[list[tuple[int, int, int]], Callable[[Any], int]]:
+        """The BDD nodes, each right behind its children where they are new: neighbours stay in the cache."""
+        numbers: dict[int, int] = {int(self._bdd.true): 0}
         nodes: list[tuple[int, int, int]] = []
-        one = int(self._bdd.true)
-        numbers[one] = 0
-        reached = _reachable([r for r in self._roots if not isinstance(r, int)])
-        order = sorted(reached.values(), key=lambda item: -item[0])
-        for at, (_, key, *_rest) in enumerate(order):
-            numbers[key] = rows + at
-        for _, _, name, high, high_neg, low, low_neg in order:
-            test = 2 * self._rows[name]
-            nodes.append((test, 2 * numbers[high] | high_neg, 2 * numbers[low] | low_neg))
+        for key, name, high, low in _reachable([r for r in self._roots if not isinstance(r, int)]):
+            numbers[key] = rows + len(nodes)
+            test = 2 * self._row_of_name[name]
+            nodes.append((test, 2 * numbers[high[0]] | high[1], 2 * numbers[low[0]] | low[1]))
 
-        def edge_of(root: object) -> int:
-            regular = ~root if root.negated else root  # type: ignore[operator,attr-defined]  # dd has no annotations
-            return 2 * numbers[int(regular)] | int(root.negated)  # type: ignore[attr-defined]  # as above
+        def edge_of(root: Any) -> int:
+            return 2 * numbers[int(~root if root.negated else root)] | int(root.negated)
 
         return nodes, edge_of
 
 
-def _reachable(roots: Sequence[object]) -> dict[int, tuple[int, int, str, int, int, int, int]]:
-    """Every node under some roots: (level, key, variable, high, complemented, low, complemented), keys being regular."""
-    found: dict[int, tuple[int, int, str, int, int, int, int]] = {}
-    stack = list(roots)
-    while stack:
-        u = stack.pop()
-        if u.negated:
-            u = ~u
-        key = int(u)
-        if key in found or u.var is None:
-            continue
-        low, high = u.low, u.high
-        low_neg, high_neg = low.negated, high.negated
-        if low_neg:
-            low = ~low
-        if high_neg:
-            high = ~high
-        found[key] = (u.level, key, u.var, int(high), int(high_neg), int(low), int(low_neg))
-        stack.append(low)
-        stack.append(high)
-    return found
+Child = tuple[int, int]
+"""A node's key and whether the edge to it is complemented; keys are those of the regular nodes."""
+
+
+def _reachable(roots: Sequence[Any]) -> Iterator[tuple[int, str, Child, Child]]:
+    """Every node under some roots, children first: (key, variable, high, low)."""
+    seen: set[int] = set()
+    stack: list[tuple[Any, Any, Any]] = []
+    for root in roots:
+        stack.append((~root if root.negated else root, None, None))
+        while stack:
+            u, high, low = stack.pop()
+            key = int(u)
+            if high is None:
+                if key in seen or u.var is None:
+                    continue
+                seen.add(key)
+                high, low = u.high, u.low
+                stack.append((u, high, low))
+                stack.append((~high if high.negated else high, None, None))
+                stack.append((~low if low.negated else low, None, None))
+            else:
+                yield key, u.var, _child(high), _child(low)
+
+
+def _child(u: Any) -> Child:
+    return (int(~u), 1) if u.negated else (int(u), 0)
 
 
 def _grouped(
