@@ -1,0 +1,336 @@
+"""Very many text patterns at once, over the distinct values of one attribute.
+
+Patterns are sorted into what decides them fastest: a hash for equality, a hash by length for prefixes and suffixes, one
+Aho-Corasick automaton (Aho and Corasick 1975) for CONTAINS, one RE2 set for MATCHES and for the LIKE patterns that are
+none of the former. A reverse test, `'abc' CONTAINS a`, asks a suffix array of the constants (Manber and Myers 1993).
+
+Everything works on UTF-8: a text occurs in another exactly if its bytes do. Automata belong to a process and are built
+when first asked; what is pickled is the patterns.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyarrow as pa
+import re2
+from ahocorasick_rs import BytesAhoCorasick
+
+from headgate.columns import offsets_of
+from headgate.language import ast, values
+from headgate.language.ast import Node
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SET_MEMORY = 64 << 20
+_SEPARATOR = b"\xff"
+"""Between constants in the suffix array: no UTF-8 text holds this byte."""
+
+
+class _Plain:
+    """Pickles its fields and not what it built from them."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        assert isinstance(self, TextLiterals | _Needles | _Haystacks)
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+
+@dataclass(frozen=True)
+class TextLiterals(_Plain):
+    """Tests of one attribute against constants, compiled. Tests that ask the same share one pattern."""
+
+    count: int
+    tests: list[list[int]]
+    """For each pattern the numbers of the tests that ask it."""
+    always: list[int]
+    plain: _Needles
+    folded: _Needles
+    reverse: _Haystacks
+
+    @classmethod
+    def build(cls, tests: Sequence[Node]) -> TextLiterals:
+        """From TextTest, Like and Matches nodes on one attribute. A test against NULL is never TRUE."""
+        patterns: dict[tuple[str, str, str], list[int]] = {}
+        for number, test in enumerate(tests):
+            placed = _placed(test)
+            if placed is not None:
+                patterns.setdefault(placed, []).append(number)
+        groups: dict[str, dict[str, dict[bytes, int]]] = defaultdict(lambda: defaultdict(dict))
+        always = []
+        for pattern, (view, kind, text) in enumerate(patterns):
+            if not text and view != "reverse" and kind in ("STARTS", "ENDS", "CONTAINS"):
+                always.append(pattern)
+            else:
+                groups[view][kind][text.encode(errors="surrogatepass")] = pattern
+        plain, folded = (_Needles(*(groups[view][k] for k in _KINDS)) for view in ("plain", "folded"))
+        reverse = _Haystacks(*(groups["reverse"][k] for k in _KINDS[1:4]))
+        return cls(len(tests), list(patterns.values()), always, plain, folded, reverse)
+
+    def hits(self, distinct: pa.Array[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The tests that are TRUE of value i, ascending, are those from offsets[i] up to offsets[i + 1]."""
+        found: list[int] = []
+        ends = [0]
+        words = cast(list[str], distinct.to_pylist())
+        for word in words:
+            text = word.encode()
+            found += self.always
+            found += self.plain.found(text)
+            found += self.reverse.found(text)
+            if self.folded.any:
+                found += self.folded.found(word.lower().encode())
+            ends.append(len(found))
+        values_ = np.repeat(np.arange(len(distinct)), np.diff(ends))
+        return self._spread(len(distinct), values_, np.array(found, np.int64))
+
+    def _spread(
+        self, rows: int, row: NDArray[np.int64], pattern: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """From the patterns of each value to its tests."""
+        first, tests = self._by_pattern
+        count = np.diff(first)[pattern]
+        starts = offsets_of(count)
+        inside = np.arange(starts[-1]) + np.repeat(first[pattern] - starts[:-1], count)
+        row = np.repeat(row, count)
+        keys = np.sort(row * self.count + tests[inside])
+        return offsets_of(np.bincount(row, minlength=rows)), (keys % max(self.count, 1)).astype(np.int32)
+
+    @cached_property
+    def _by_pattern(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        lengths = np.array([len(t) for t in self.tests], np.int64)
+        return offsets_of(lengths), np.array([n for t in self.tests for n in t], np.int64)
+
+
+_KINDS = ("EQUALS", "STARTS", "ENDS", "CONTAINS", "REGEX")
+
+
+def _placed(test: Node) -> tuple[str, str, str] | None:
+    """How a test is decided: the view of the value, the kind of look-up, the pattern. None if it is never TRUE."""
+    match test:
+        case ast.TextTest(kind, ast.Literal(whole), ast.Attribute()):
+            return None if whole is None else ("reverse", kind, whole)
+        case ast.TextTest(kind, ast.Attribute(), ast.Literal(part)):
+            return None if part is None or not _is_unicode(part) else ("plain", kind, part)
+        case ast.Like(ast.Attribute(), ast.Literal(pattern), escape, fold):
+            if pattern is None or not _is_unicode(pattern):
+                return None
+            return ("folded" if fold else "plain", *_like_shape(pattern, escape, fold))
+        case ast.Matches(ast.Attribute(), pattern):
+            return "plain", "REGEX", pattern
+    raise AssertionError(f"{type(test).__name__} is no test of one attribute against a constant")
+
+
+def _is_unicode(text: str) -> bool:
+    """False for half of a surrogate pair, which no event holds and no automaton takes."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def like_test(pattern: str, escape: str | None, fold: bool) -> Callable[[str], bool]:
+    """`values.like` with one pattern, in time linear in the text whatever the pattern."""
+    if not _is_unicode(pattern):
+        return lambda _: False
+    kind, text = _like_shape(pattern, escape, fold)
+    if kind == "REGEX":
+        search = values.regex(text).search
+        return lambda word: search(word.lower() if fold else word) is not None
+    if kind == "EQUALS":
+        return lambda word: (word.lower() if fold else word) == text
+    return lambda word: values.text_test(kind, word.lower() if fold else word, text)
+
+
+def _like_shape(pattern: str, escape: str | None, fold: bool) -> tuple[str, str]:
+    """The cheapest look-up for a LIKE pattern, and what it looks for: a text, or an anchored RE2 expression."""
+    if fold:
+        pattern, escape = pattern.lower(), escape.lower() if escape else escape
+    texts, regex, tokens = [""], [r"(?s)\A"], iter(_like_tokens(pattern, escape))
+    single = False
+    for literal, c in tokens:
+        if literal:
+            texts[-1] += c
+            regex.append(re2.escape(c))
+        elif c == "_":
+            single = True
+            regex.append(".")
+        elif regex[-1] != ".*":
+            texts.append("")
+            regex.append(".*")
+    if not single and len(texts) == 1:
+        return "EQUALS", texts[0]
+    if not single and len(texts) == 2 and "" in texts:
+        return ("STARTS", texts[0]) if texts[0] else ("ENDS", texts[1])
+    if not single and len(texts) == 3 and not texts[0] and not texts[2]:
+        return "CONTAINS", texts[1]
+    return "REGEX", "".join(regex) + r"\z"
+
+
+def _like_tokens(pattern: str, escape: str | None) -> Iterator[tuple[bool, str]]:
+    """The characters of a LIKE pattern, each with whether it stands for itself."""
+    at = 0
+    while at < len(pattern):
+        escaped = pattern[at] == escape and at + 1 < len(pattern)
+        at += escaped
+        yield escaped or pattern[at] not in "%_", pattern[at]
+        at += 1
+
+
+@dataclass(frozen=True)
+class _Needles(_Plain):
+    """Patterns to be found in a value, each with its number."""
+
+    equals: Mapping[bytes, int]
+    starts: Mapping[bytes, int]
+    ends: Mapping[bytes, int]
+    contains: Mapping[bytes, int]
+    regexes: Mapping[bytes, int]
+
+    @property
+    def any(self) -> bool:
+        return any(getattr(self, f.name) for f in fields(self))
+
+    def found(self, text: bytes) -> list[int]:
+        found = [self.equals[text]] if text in self.equals else []
+        for length in self._lengths[0]:
+            if length > len(text):
+                break
+            if (pattern := self.starts.get(text[:length])) is not None:
+                found.append(pattern)
+        for length in self._lengths[1]:
+            if length > len(text):
+                break
+            if (pattern := self.ends.get(text[-length:])) is not None:
+                found.append(pattern)
+        if self._automaton is not None:
+            numbers = self._contains_numbers
+            found += [
+                numbers[i] for i in {m[0] for m in self._automaton.find_matches_as_indexes(text, overlapping=True)}
+            ]
+        for part in self._sets:
+            found += part.found(text)
+        return found
+
+    @cached_property
+    def _lengths(self) -> tuple[list[int], list[int]]:
+        return sorted({len(p) for p in self.starts}), sorted({len(p) for p in self.ends})
+
+    @cached_property
+    def _contains_numbers(self) -> list[int]:
+        return list(self.contains.values())
+
+    @cached_property
+    def _automaton(self) -> BytesAhoCorasick | None:
+        return BytesAhoCorasick(list(self.contains)) if self.contains else None
+
+    @cached_property
+    def _sets(self) -> list[_RegexSet]:
+        return [_RegexSet(list(self.regexes.items()))] if self.regexes else []
+
+
+class _RegexSet:
+    """Regular expressions searched for together; in two halves where RE2's memory does not suffice for one set.
+
+    The binding does not tell a text without matches from a search that ran out of memory, so every set also holds the
+    empty expression: not to find that one is to have failed.
+    """
+
+    def __init__(self, patterns: list[tuple[bytes, int]]) -> None:
+        self._patterns = patterns
+        self._halves: tuple[_RegexSet, _RegexSet] | None = None
+        self._set: Any = None
+        options = re2.Options()
+        options.log_errors = False
+        options.max_mem = _SET_MEMORY
+        together = re2.Set.SearchSet(options)
+        for pattern, _ in patterns:
+            together.Add(pattern)
+        together.Add(b"")
+        try:
+            together.Compile()
+        except re2.error:
+            self._split()
+        else:
+            self._set = together
+
+    def found(self, text: bytes) -> list[int]:
+        if self._set is not None:
+            matched = self._set.Match(text)
+            if matched is not None:
+                return [self._patterns[i][1] for i in matched if i < len(self._patterns)]
+            self._split()
+        if self._halves is not None:
+            return self._halves[0].found(text) + self._halves[1].found(text)
+        ((pattern, number),) = self._patterns
+        return [number] if values.matches(text.decode(), pattern.decode()) else []
+
+    def _split(self) -> None:
+        """Of a single expression there are no halves: it is searched alone, which RE2 does in any memory."""
+        self._set = None
+        middle = len(self._patterns) // 2
+        if middle:
+            self._halves = _RegexSet(self._patterns[:middle]), _RegexSet(self._patterns[middle:])
+
+
+@dataclass(frozen=True)
+class _Haystacks(_Plain):
+    """Constants in which a value is to be found: at their start, at their end, anywhere."""
+
+    starts: Mapping[bytes, int]
+    ends: Mapping[bytes, int]
+    contains: Mapping[bytes, int]
+
+    def found(self, text: bytes) -> list[int]:
+        found: list[int] = []
+        length = len(text)
+        if self.starts:
+            constants, numbers = self._sorted
+            low = bisect_left(constants, text)
+            found += numbers[low : bisect_right(constants, text, low, key=lambda c: c[:length])]
+        if self.ends:
+            constants, numbers = self._turned
+            low = bisect_left(constants, text[::-1])
+            found += numbers[low : bisect_right(constants, text[::-1], low, key=lambda c: c[:length])]
+        if self.contains:
+            found += self._around(text) if text else self.contains.values()
+        return found
+
+    def _around(self, text: bytes) -> list[int]:
+        """The constants that contain a text: one run of suffixes, in order, begins with it."""
+        joined, suffixes, numbers = self._suffixes
+        end = len(text)
+        low = bisect_left(suffixes, text, key=lambda at: joined[at : at + end])
+        high = bisect_right(suffixes, text, low, key=lambda at: joined[at : at + end])
+        return np.unique(numbers[low:high]).tolist() if high > low else []
+
+    @cached_property
+    def _sorted(self) -> tuple[list[bytes], list[int]]:
+        pairs = sorted(self.starts.items())
+        return [p[0] for p in pairs], [p[1] for p in pairs]
+
+    @cached_property
+    def _turned(self) -> tuple[list[bytes], list[int]]:
+        pairs = sorted((constant[::-1], number) for constant, number in self.ends.items())
+        return [p[0] for p in pairs], [p[1] for p in pairs]
+
+    @cached_property
+    def _suffixes(self) -> tuple[bytes, list[int], NDArray[np.int64]]:
+        """The constants joined, where their suffixes begin in order of the bytes, and the number of each one's pattern.
+
+        Sorted by prefix doubling up to the longest constant; more order than that no look-up sees.
+        """
+        joined = _SEPARATOR.join(self.contains) + _SEPARATOR
+        rank = np.frombuffer(joined, np.uint8).astype(np.int64)
+        starts = np.flatnonzero((rank & 0xC0 != 0x80) & (rank != _SEPARATOR[0]))
+        owner = np.array(list(self.contains.values()), np.int64)[np.cumsum(rank == _SEPARATOR[0])[starts]]
+        reach, longest = 1, max(map(len, self.contains))
+        while reach < longest:
+            after = np.zeros_like(rank)
+            after[:-reach] = rank[reach:] + 1
+            _, rank = np.unique(rank * (len(rank) + 257) + after, return_inverse=True)
+            reach *= 2
+        order = np.argsort(rank[starts], kind="stable")
+        return joined, starts[order].tolist(), owner[order]
