@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-_LEAST = -(2**63)
 _COMPARE: dict[str, Callable[..., Any]] = {
     "=": np.equal,
     "<>": np.not_equal,
@@ -259,88 +258,3 @@ def tested(test: Callable[..., bool], *operands: Operand) -> Any:
         for i in pairs.tolist()
     ]
     return np.array(held, np.bool_)[which]
-
-
-# -- arithmetic and functions
-
-
-def arithmetic(op: str, a: Operand, b: Operand) -> Operand:
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return Constant(values.arithmetic(op, a.value, b.value))
-    constants = [o.value for o in (a, b) if isinstance(o, Constant)]
-    if None in constants:
-        return Constant(None)
-    if any(isinstance(c, int) and c not in values.INT64 for c in constants):
-        return of_values([values.arithmetic(op, p, q) for p, q in zip(_listed(a, b), _listed(b, a), strict=True)])
-    x, y = (np.asarray(o.value if isinstance(o, Constant) else o.data) for o in (a, b) if not isinstance(o, Words))
-    known = a.known & b.known
-    with np.errstate(all="ignore"):
-        if op != "/" and x.dtype.kind != "f" and y.dtype.kind != "f":
-            data, fits = _whole(op, x, y)
-        else:
-            data, fits = _double(op, x.astype(np.float64), y.astype(np.float64))
-    return Numbers(data, known & fits)
-
-
-def _listed(a: Operand, other: Operand) -> list[Any]:
-    if isinstance(a, Constant):
-        return [a.value] * np.size(other.known)
-    assert isinstance(a, Numbers)
-    return [v if known else None for v, known in zip(a.data.tolist(), a.known.tolist(), strict=True)]
-
-
-def _whole(op: str, x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], Any]:
-    """The result and where it is one: numpy wraps around, so overflow shows in the signs."""
-    match op:
-        case "+":
-            total = x + y
-            return total, ((x ^ total) & (y ^ total)) >= 0
-        case "-":
-            total = x - y
-            return total, ((x ^ y) & (x ^ total)) >= 0
-        case "*":
-            total = x * y
-            return total, _product_fits(x, y, total)
-    # x % -1 is 0 like x % 1, but the least int64 by -1 traps on some machines.
-    return np.fmod(x, np.where((y == 0) | (y == -1), 1, y)), y != 0
-
-
-def _product_fits(x: NDArray[Any], y: NDArray[Any], total: NDArray[Any]) -> Mask:
-    """A product of doubles below 2**62 tells that the whole product fits; the few others are divided back."""
-    fits = np.abs(x.astype(np.float64) * y.astype(np.float64)) < 2.0**62
-    unsure = np.flatnonzero(~fits)
-    if len(unsure):
-        p, q, r = (np.broadcast_to(v, total.shape)[unsure] for v in (x, y, total))
-        turned = (p == -1) & (q == _LEAST)
-        safe = np.where(turned, 1, p)
-        fits[unsure] = ~turned & (r // safe == q) & (r % safe == 0)
-    return fits
-
-
-def _double(op: str, x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], Any]:
-    match op:
-        case "+":
-            return x + y, np.True_
-        case "-":
-            return x - y, np.True_
-        case "*":
-            return x * y, np.True_
-        case "/":
-            return x / y, y != 0
-    return np.fmod(x, y), y != 0
-
-
-def negated(a: Operand) -> Operand:
-    if not isinstance(a, Numbers):
-        assert isinstance(a, Constant)
-        return Constant(values.negate(a.value))
-    return Numbers(-a.data, a.known if a.data.dtype.kind == "f" else a.known & (a.data != _LEAST))
-
-
-def function(name: str, a: Operand) -> Operand:
-    if isinstance(a, Constant):
-        return Constant(values.function(name, a.value))
-    if isinstance(a, Numbers):
-        return Numbers(np.abs(a.data), a.known if a.data.dtype.kind == "f" else a.known & (a.data != _LEAST))
-    mapped = [values.function(name, word) for word in a.distinct]
-    return Numbers(a.look_up(mapped, np.int64), a.known) if name == "LENGTH" else Words(a.codes, mapped)

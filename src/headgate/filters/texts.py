@@ -1,8 +1,10 @@
 """Very many text patterns at once, over the distinct values of one attribute.
 
 Patterns are sorted into what decides them fastest: a hash for equality, a hash by length for prefixes and suffixes, one
-Aho-Corasick automaton (Aho and Corasick 1975) for CONTAINS, one RE2 set for MATCHES and for the LIKE patterns that are
-none of the former. A reverse test, `'abc' CONTAINS a`, asks a suffix array of the constants (Manber and Myers 1993).
+Aho-Corasick automaton (Aho and Corasick 1975) for CONTAINS, one RE2 set for MATCHES. A LIKE that is none of these waits
+at its longest literal in the automaton and is tested where that occurs: in a set, `%a%b%` would make RE2 remember which
+of all the first halves it has seen, and there are exponentially many such states. A reverse test, `'abc' CONTAINS a`,
+asks a suffix array of the constants (Manber and Myers 1993).
 
 Everything works on UTF-8: a text occurs in another exactly if its bytes do. Automata belong to a process and are built
 when first asked; what is pickled is the patterns.
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +25,7 @@ import re2
 from ahocorasick_rs import BytesAhoCorasick
 
 from headgate.columns import offsets_of
+from headgate.filters.likes import LikeShape, in_order, is_unicode, like_shape
 from headgate.language import ast, values
 from headgate.language.ast import Node
 
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 _SET_MEMORY = 64 << 20
 _SEPARATOR = b"\xff"
 """Between constants in the suffix array: no UTF-8 text holds this byte."""
+
+
+_Waiting = tuple[tuple[bytes, ...], str, int]
+"""A LIKE at its longest literal: its pieces or its regular expression, and the number of the pattern."""
 
 
 class _Plain:
@@ -57,15 +64,18 @@ class TextLiterals(_Plain):
     @classmethod
     def build(cls, tests: Sequence[Node]) -> TextLiterals:
         """From TextTest, Like and Matches nodes on one attribute. A test against NULL is never TRUE."""
-        patterns: dict[tuple[str, str, str], list[int]] = {}
+        patterns: dict[tuple[str, str, str | LikeShape], list[int]] = {}
         for number, test in enumerate(tests):
             placed = _placed(test)
             if placed is not None:
                 patterns.setdefault(placed, []).append(number)
-        groups: dict[str, dict[str, dict[bytes, int]]] = defaultdict(lambda: defaultdict(dict))
+        groups: dict[str, dict[str, dict[bytes, Any]]] = defaultdict(lambda: defaultdict(dict))
         always = []
         for pattern, (view, kind, text) in enumerate(patterns):
-            if not text and view != "reverse" and kind in ("STARTS", "ENDS", "CONTAINS"):
+            if isinstance(text, LikeShape):
+                waiting = tuple(piece.encode() for piece in text.pieces), text.regex, pattern
+                groups[view][kind].setdefault(text.literal.encode(), []).append(waiting)
+            elif not text and view != "reverse" and kind in ("STARTS", "ENDS", "CONTAINS"):
                 always.append(pattern)
             else:
                 groups[view][kind][text.encode(errors="surrogatepass")] = pattern
@@ -86,8 +96,8 @@ class TextLiterals(_Plain):
             if self.folded.any:
                 found += self.folded.found(word.lower().encode())
             ends.append(len(found))
-        values_ = np.repeat(np.arange(len(distinct)), np.diff(ends))
-        return self._spread(len(distinct), values_, np.array(found, np.int64))
+        row = np.repeat(np.arange(len(distinct)), np.diff(ends))
+        return self._spread(len(distinct), row, np.array(found, np.int64))
 
     def _spread(
         self, rows: int, row: NDArray[np.int64], pattern: NDArray[np.int64]
@@ -107,76 +117,26 @@ class TextLiterals(_Plain):
         return offsets_of(lengths), np.array([n for t in self.tests for n in t], np.int64)
 
 
-_KINDS = ("EQUALS", "STARTS", "ENDS", "CONTAINS", "REGEX")
+_KINDS = ("EQUALS", "STARTS", "ENDS", "CONTAINS", "LIKE", "REGEX")
 
 
-def _placed(test: Node) -> tuple[str, str, str] | None:
+def _placed(test: Node) -> tuple[str, str, str | LikeShape] | None:
     """How a test is decided: the view of the value, the kind of look-up, the pattern. None if it is never TRUE."""
     match test:
         case ast.TextTest(kind, ast.Literal(whole), ast.Attribute()):
             return None if whole is None else ("reverse", kind, whole)
         case ast.TextTest(kind, ast.Attribute(), ast.Literal(part)):
-            return None if part is None or not _is_unicode(part) else ("plain", kind, part)
+            return None if part is None or not is_unicode(part) else ("plain", kind, part)
         case ast.Like(ast.Attribute(), ast.Literal(pattern), escape, fold):
-            if pattern is None or not _is_unicode(pattern):
+            if pattern is None or not is_unicode(pattern):
                 return None
-            return ("folded" if fold else "plain", *_like_shape(pattern, escape, fold))
+            view, shape = "folded" if fold else "plain", like_shape(pattern, escape, fold)
+            if shape.kind == "REGEX" and not shape.literal:
+                return view, "REGEX", shape.regex
+            return (view, "LIKE", shape) if shape.kind in ("REGEX", "PIECES") else (view, shape.kind, shape.literal)
         case ast.Matches(ast.Attribute(), pattern):
             return "plain", "REGEX", pattern
     raise AssertionError(f"{type(test).__name__} is no test of one attribute against a constant")
-
-
-def _is_unicode(text: str) -> bool:
-    """False for half of a surrogate pair, which no event holds and no automaton takes."""
-    return not any("\ud800" <= c <= "\udfff" for c in text)
-
-
-def like_test(pattern: str, escape: str | None, fold: bool) -> Callable[[str], bool]:
-    """`values.like` with one pattern, in time linear in the text whatever the pattern."""
-    if not _is_unicode(pattern):
-        return lambda _: False
-    kind, text = _like_shape(pattern, escape, fold)
-    if kind == "REGEX":
-        search = values.regex(text).search
-        return lambda word: search(word.lower() if fold else word) is not None
-    if kind == "EQUALS":
-        return lambda word: (word.lower() if fold else word) == text
-    return lambda word: values.text_test(kind, word.lower() if fold else word, text)
-
-
-def _like_shape(pattern: str, escape: str | None, fold: bool) -> tuple[str, str]:
-    """The cheapest look-up for a LIKE pattern, and what it looks for: a text, or an anchored RE2 expression."""
-    if fold:
-        pattern, escape = pattern.lower(), escape.lower() if escape else escape
-    texts, regex, tokens = [""], [r"(?s)\A"], iter(_like_tokens(pattern, escape))
-    single = False
-    for literal, c in tokens:
-        if literal:
-            texts[-1] += c
-            regex.append(re2.escape(c))
-        elif c == "_":
-            single = True
-            regex.append(".")
-        elif regex[-1] != ".*":
-            texts.append("")
-            regex.append(".*")
-    if not single and len(texts) == 1:
-        return "EQUALS", texts[0]
-    if not single and len(texts) == 2 and "" in texts:
-        return ("STARTS", texts[0]) if texts[0] else ("ENDS", texts[1])
-    if not single and len(texts) == 3 and not texts[0] and not texts[2]:
-        return "CONTAINS", texts[1]
-    return "REGEX", "".join(regex) + r"\z"
-
-
-def _like_tokens(pattern: str, escape: str | None) -> Iterator[tuple[bool, str]]:
-    """The characters of a LIKE pattern, each with whether it stands for itself."""
-    at = 0
-    while at < len(pattern):
-        escaped = pattern[at] == escape and at + 1 < len(pattern)
-        at += escaped
-        yield escaped or pattern[at] not in "%_", pattern[at]
-        at += 1
 
 
 @dataclass(frozen=True)
@@ -187,6 +147,7 @@ class _Needles(_Plain):
     starts: Mapping[bytes, int]
     ends: Mapping[bytes, int]
     contains: Mapping[bytes, int]
+    likes: Mapping[bytes, list[_Waiting]]
     regexes: Mapping[bytes, int]
 
     @property
@@ -206,10 +167,10 @@ class _Needles(_Plain):
             if (pattern := self.ends.get(text[-length:])) is not None:
                 found.append(pattern)
         if self._automaton is not None:
-            numbers = self._contains_numbers
-            found += [
-                numbers[i] for i in {m[0] for m in self._automaton.find_matches_as_indexes(text, overlapping=True)}
-            ]
+            for i in {m[0] for m in self._automaton.find_matches_as_indexes(text, overlapping=True)}:
+                patterns, waiting = self._entries[i]
+                found += patterns
+                found += [n for pieces, regex, n in waiting if _is_like(text, pieces, regex)]
         for part in self._sets:
             found += part.found(text)
         return found
@@ -219,16 +180,23 @@ class _Needles(_Plain):
         return sorted({len(p) for p in self.starts}), sorted({len(p) for p in self.ends})
 
     @cached_property
-    def _contains_numbers(self) -> list[int]:
-        return list(self.contains.values())
+    def _automaton(self) -> BytesAhoCorasick | None:
+        literals = {**self.contains, **self.likes}
+        return BytesAhoCorasick(list(literals)) if literals else None
 
     @cached_property
-    def _automaton(self) -> BytesAhoCorasick | None:
-        return BytesAhoCorasick(list(self.contains)) if self.contains else None
+    def _entries(self) -> list[tuple[list[int], list[_Waiting]]]:
+        """For each literal of the automaton the pattern that it decides, and those that it makes worth testing."""
+        literals = {**self.contains, **self.likes}
+        return [([self.contains[t]] if t in self.contains else [], self.likes.get(t, [])) for t in literals]
 
     @cached_property
     def _sets(self) -> list[_RegexSet]:
         return [_RegexSet(list(self.regexes.items()))] if self.regexes else []
+
+
+def _is_like(text: bytes, pieces: tuple[bytes, ...], regex: str) -> bool:
+    return in_order(text, pieces) if pieces else values.regex(regex).search(text) is not None
 
 
 class _RegexSet:
@@ -286,14 +254,9 @@ class _Haystacks(_Plain):
     def found(self, text: bytes) -> list[int]:
         found: list[int] = []
         length = len(text)
-        if self.starts:
-            constants, numbers = self._sorted
-            low = bisect_left(constants, text)
-            found += numbers[low : bisect_right(constants, text, low, key=lambda c: c[:length])]
-        if self.ends:
-            constants, numbers = self._turned
-            low = bisect_left(constants, text[::-1])
-            found += numbers[low : bisect_right(constants, text[::-1], low, key=lambda c: c[:length])]
+        for (constants, numbers), start in ((self._sorted, text), (self._turned, text[::-1])):
+            low = bisect_left(constants, start)
+            found += numbers[low : bisect_right(constants, start, low, key=lambda c: c[:length])]
         if self.contains:
             found += self._around(text) if text else self.contains.values()
         return found
@@ -308,13 +271,13 @@ class _Haystacks(_Plain):
 
     @cached_property
     def _sorted(self) -> tuple[list[bytes], list[int]]:
-        pairs = sorted(self.starts.items())
-        return [p[0] for p in pairs], [p[1] for p in pairs]
+        constants = sorted(self.starts)
+        return constants, [self.starts[c] for c in constants]
 
     @cached_property
     def _turned(self) -> tuple[list[bytes], list[int]]:
-        pairs = sorted((constant[::-1], number) for constant, number in self.ends.items())
-        return [p[0] for p in pairs], [p[1] for p in pairs]
+        constants = sorted(c[::-1] for c in self.ends)
+        return constants, [self.ends[c[::-1]] for c in constants]
 
     @cached_property
     def _suffixes(self) -> tuple[bytes, list[int], NDArray[np.int64]]:

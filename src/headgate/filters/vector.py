@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headgate.columns import Columns, offsets_of
-from headgate.filters import operands
+from headgate.filters import arithmetic, operands
+from headgate.filters.likes import like_test
 from headgate.filters.operands import Constant, Operand
-from headgate.filters.texts import like_test
 from headgate.language import ast, values
 from headgate.language.ast import Node
 from headgate.language.times import instant
@@ -122,11 +122,11 @@ class _Rows:
             case ast.Every(attribute):
                 return self.operand(attribute)
             case ast.Negate(operand):
-                return operands.negated(self.operand(operand))
+                return arithmetic.negated(self.operand(operand))
             case ast.Arithmetic(op, left, right):
-                return operands.arithmetic(op, self.operand(left), self.operand(right))
+                return arithmetic.calculated(op, self.operand(left), self.operand(right))
             case ast.Function(name, operand):
-                return operands.function(name, self.operand(operand))
+                return arithmetic.mapped(name, self.operand(operand))
         raise AssertionError(f"{type(node).__name__} is not decided by columns")
 
     def _read(self, path: Path) -> Operand:

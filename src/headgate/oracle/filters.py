@@ -77,8 +77,8 @@ class _Kleene:
             case ast.Call() | ast.Graph():
                 assert self._late is not None, "calls and GRAPH patterns need a `late`"
                 return self._late(node)
-            case ast.IsNull(operand):
-                return self.is_missing(self.value(operand))
+            case ast.IsNull(ast.Attribute(path)):
+                return self.is_missing(self._read(path))
         return self._quantified(node)
 
     def complement(self, truth: bool | None) -> bool | None:
@@ -116,6 +116,8 @@ class _Kleene:
                 return self.test(test, self.value(operand), self.value(pattern))
             case ast.Matches(operand, regex):
                 return self.test(lambda a: values.matches(a, regex), self.value(operand))
+            case ast.IsNull(operand):
+                return self.is_missing(self.value(operand))
         return self.test(bool, self.value(node))
 
     def value(self, node: Node) -> Any:

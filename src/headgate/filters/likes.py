@@ -1,0 +1,108 @@
+r"""LIKE patterns, read once and tested in time linear in the text.
+
+Most patterns are an equality, a prefix, a suffix or a part. Of the others those without `_` are pieces that must follow
+each other, which a left-to-right search decides: the earliest place for each piece leaves the most room for the rest.
+What has `_` between other things becomes an anchored RE2 expression. A backtracking expression, as in `values.like`, is
+the plain definition but polynomial in the text, with the number of `%` as the exponent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import AnyStr
+
+import re2
+
+from headgate.language import values
+
+
+@dataclass(frozen=True, slots=True)
+class LikeShape:
+    """What decides a pattern. `kind` is EQUALS, STARTS, ENDS, CONTAINS, PIECES or REGEX.
+
+    `pieces` are the texts around each `%`, two or more; of the first four kinds, the one text that is looked for.
+    `literal` is the longest text that every value must contain, empty if there is none.
+    """
+
+    kind: str
+    pieces: tuple[str, ...]
+    literal: str
+    regex: str = ""
+
+
+def like_shape(pattern: str, escape: str | None, fold: bool) -> LikeShape:
+    """ILIKE (`fold`) is LIKE between the lower case of both, so its shape is to be tested on the lower case."""
+    if fold:
+        pattern, escape = pattern.lower(), escape.lower() if escape else escape
+    pieces, literals, regex = [""], [""], [r"(?s)\A"]
+    single = False
+    for literal, c in _tokens(pattern, escape):
+        if literal:
+            pieces[-1] += c
+            literals[-1] += c
+            regex.append(re2.escape(c))
+            continue
+        literals.append("")
+        if c == "_":
+            single = True
+            regex.append(".")
+        elif regex[-1] != ".*":
+            pieces.append("")
+            regex.append(".*")
+    longest = max(literals, key=len)
+    if single:
+        return LikeShape("REGEX", (), longest, "".join(regex) + r"\z")
+    kind = {1: "EQUALS", 2: "STARTS" if pieces[0] else "ENDS", 3: "CONTAINS"}.get(len(pieces), "PIECES")
+    if sum(map(bool, pieces)) > 1:
+        return LikeShape("PIECES", tuple(pieces), longest)
+    return LikeShape(kind, (longest,), longest)
+
+
+def _tokens(pattern: str, escape: str | None) -> Iterator[tuple[bool, str]]:
+    """The characters of a LIKE pattern, each with whether it stands for itself."""
+    at = 0
+    while at < len(pattern):
+        escaped = pattern[at] == escape and at + 1 < len(pattern)
+        at += escaped
+        yield escaped or pattern[at] not in "%_", pattern[at]
+        at += 1
+
+
+def in_order(text: AnyStr, pieces: Sequence[AnyStr]) -> bool:
+    """Is the text the pieces, two or more, with anything between them?"""
+    first, last = pieces[0], pieces[-1]
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for piece in pieces[1:-1]:
+        at = text.find(piece, at, end)
+        if at < 0:
+            return False
+        at += len(piece)
+    return True
+
+
+def is_unicode(text: str) -> bool:
+    """False for half of a surrogate pair, which no event holds and no automaton takes."""
+    return not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def like_test(pattern: str, escape: str | None, fold: bool) -> Callable[[str], bool]:
+    """`values.like` with one pattern."""
+    if not is_unicode(pattern):
+        return lambda _: False
+    shape = like_shape(pattern, escape, fold)
+    pieces = shape.pieces
+    test: Callable[[str], bool]
+    match shape.kind:
+        case "REGEX":
+            search = values.regex(shape.regex).search
+            test = lambda word: search(word) is not None  # noqa: E731 - one of four alternatives side by side
+        case "PIECES":
+            test = lambda word: in_order(word, pieces)  # noqa: E731 - one of four alternatives side by side
+        case "EQUALS":
+            test = pieces[0].__eq__
+        case kind:
+            test = lambda word: values.text_test(kind, word, pieces[0])  # noqa: E731 - one of four alternatives side by side
+    return (lambda word: test(word.lower())) if fold else test
