@@ -64,18 +64,31 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Roots:
+    """Roots of a program, those of one attribute set together; `first` is where each set begins."""
+
+    first: Longs
+    edges: Ints
+    slots: Ints
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+
+@dataclass(frozen=True)
 class Dense:
     """A dense program with its rows and, for strict subscriptions, the attribute sets of its roots."""
 
     rows: Rows
     program: Program
-    slots: Ints
-    multiple: NDArray[np.bool_]
+    single: Roots
+    multiple: Roots
     """Roots of subscriptions that have filed conjuncts too."""
-    sets: tuple[tuple[Path, ...], ...]
-    set_of: Longs
-    bits: dict[Path, int]
-    """The support bit of each attribute; strict programs only."""
+    paths: tuple[Path, ...]
+    """The attributes of all sets; empty unless strict."""
+    set_first: Longs
+    set_paths: Longs
+    """CSR: for each set the numbers of its paths."""
 
 
 @dataclass(frozen=True)
@@ -319,40 +332,43 @@ class _Compiler:
         builder = Builder(row_of, dependencies, self._options.budget, self._options.count)
         for tree in trees:
             builder.add(tree)
-        bits = self._support_bits() if strict else {}
-        program = builder.finish(len(rows), self._row_supports(rows, bits), strict)
-        sets: dict[tuple[Path, ...], int] = {}
-        set_of = [sets.setdefault(tuple(sorted(self._strict[s])), len(sets)) if strict else 0 for s, _, _ in mine]
-        return Dense(
-            rows,
-            program,
-            np.array([s for s, _, _ in mine], np.int32),
-            np.array([m for _, _, m in mine], np.bool_),
-            tuple(sets),
-            np.array(set_of, np.int64),
-            bits,
-        )
+        paths = tuple(sorted({p for s, _, _ in mine for p in self._strict[s]})) if strict else ()
+        program = builder.finish(len(rows), self._row_supports(rows, paths), strict)
+        numbers = {p: i for i, p in enumerate(paths)}
+        sets: dict[frozenset[Path], int] = {}
+        set_of = np.array([sets.setdefault(self._strict[s], len(sets)) if strict else 0 for s, _, _ in mine], np.int64)
+        members = [sorted(numbers[p] for p in paths_of) for paths_of in sets] if strict else [[]]
+        slots, multiple = np.array([s for s, _, _ in mine], np.int32), np.array([m for _, _, m in mine], np.bool_)
+        parts = [_roots(program.roots[m], slots[m], set_of[m], len(members)) for m in (~multiple, multiple)]
+        first = np.zeros(len(members) + 1, np.int64)
+        np.cumsum([len(m) for m in members], out=first[1:])
+        return Dense(rows, program, *parts, paths, first, np.array([p for m in members for p in m], np.int64))
 
-    def _support_bits(self) -> dict[Path, int]:
-        """A bit of 64 for every attribute of a strict text; past 64 attributes share them, which skips less."""
-        paths = sorted({p for paths in self._strict.values() for p in paths})
-        return {p: i % 64 for i, p in enumerate(paths)}
-
-    def _row_supports(self, rows: Rows, bits: dict[Path, int]) -> NDArray[np.uint64]:
+    def _row_supports(self, rows: Rows, paths: tuple[Path, ...]) -> NDArray[np.uint64]:
+        """The attribute of every row as one bit of 64; past 64 attributes share bits, which skips less."""
         masks = np.zeros(len(rows), np.uint64)
-        if not bits:
+        if not paths:
             return masks
+        bits = {p: np.uint64(1 << support_bit(i)) for i, p in enumerate(paths)}
         families, attributes, _, arguments, _ = (x.tolist() for x in unpack(rows.keys))
         for i, (family, a, argument) in enumerate(zip(families, attributes, arguments, strict=True)):
-            paths: Iterable[Path] = ()
-            if family in (Family.CELL, Family.TEXT):
-                paths = (self._interned.paths[a],)
-            elif family == Family.VECTOR:
+            if family == Family.VECTOR:
                 atom = self._interned.vectors[argument].atom
-                paths = {n.path for n in ast.walk(atom) if isinstance(n, ast.Attribute)}
-            for path in paths:
-                masks[rows.offset + i] |= np.uint64(1) << np.uint64(bits[path])
+                read = {n.path for n in ast.walk(atom) if isinstance(n, ast.Attribute)}
+            else:
+                read = {self._interned.paths[a]}
+            for path in read:
+                masks[rows.offset + i] |= bits[path]
         return masks
+
+
+def support_bit(number: int) -> int:
+    return number % 64
+
+
+def _roots(edges: Ints, slots: Ints, set_of: Longs, sets: int) -> Roots:
+    order = np.argsort(set_of, kind="stable")
+    return Roots(np.searchsorted(set_of[order], np.arange(sets + 1)).astype(np.int64), edges[order], slots[order])
 
 
 class _Edges:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from headgate.columns import Column, Columns
 from headgate.engine import Hits
 from headgate.filters import vector
-from headgate.filters.compile import Dense, Lanes, Options, Where, compile_lanes
+from headgate.filters.compile import Dense, Lanes, Options, Where, compile_lanes, support_bit
 from headgate.filters.filing import PAIRS, Longs
-from headgate.filters.kernels import WIDTH, count_roots, list_roots, run_program
-from headgate.filters.rows import Batch, Ints, Keys, prepare
+from headgate.filters.kernels import WIDTH, count_roots, list_roots, run_program, set_masks
+from headgate.filters.rows import Batch, Family, Ints, Keys, prepare
 from headgate.language import ast
 from headgate.language.ast import Path
 from headgate.language.forms import Cut
@@ -46,18 +46,10 @@ class FilterIndex:
         found = set(self.lanes.interned.paths.values())
         for lit in self.lanes.interned.vectors:
             found.update(n.path for n in ast.walk(lit.atom) if isinstance(n, ast.Attribute))
-        for dense in self.lanes.dense:
-            found.update(p for paths in dense.sets for p in paths)
-        if self._complete:
+        found.update(p for dense in self.lanes.dense for p in dense.paths)
+        if any(len(lane.rows.of_family(Family.COMPLETE)[0]) for lane in self.lanes.sparse):
             found.update(a.path for a in self.schema)
         return frozenset(found)
-
-    @cached_property
-    def _complete(self) -> bool:
-        from headgate.filters.rows import Family
-
-        rows = [d.rows for d in self.lanes.dense] + [lane.rows for lane in self.lanes.sparse]
-        return any(len(r.of_family(Family.COMPLETE)[0]) for r in rows)
 
     @cached_property
     def _defaults(self) -> dict[Path, object]:
@@ -159,31 +151,29 @@ def _slices(columns: Columns) -> Iterator[tuple[int, Columns]]:
 
 def _evaluate_dense(dense: Dense, part: _Slice, counts: Longs | None) -> Iterator[Longs]:
     """Block by block of WIDTH words. Strict programs sort events by what they define, so that blocks can skip."""
-    events = part.columns.rows
-    program, width = dense.program, len(dense.rows)
-    order, defined = _by_definition(dense, part) if dense.sets else (np.zeros(0, np.int64), None)
+    events, width, program = part.columns.rows, len(dense.rows), dense.program
+    order, defined = _by_definition(dense, part)
     prepared = prepare(dense.rows, part.batch(order))
     values = np.zeros((width + len(program.nodes)) * WIDTH, np.uint64)
-    listed = np.flatnonzero(dense.multiple) if counts is not None else np.arange(len(program.roots))
-    counted = np.flatnonzero(~dense.multiple) if counts is not None else np.zeros(0, np.int64)
+    masks = np.empty((len(dense.set_first) - 1) * WIDTH, np.uint64)
     for first in range(0, events, _BLOCK):
-        words = -(-min(_BLOCK, events - first) // 64)
+        count = min(_BLOCK, events - first)
         values[: width * WIDTH] = 0
-        prepared.write(first // 64, first // 64 + words, values, WIDTH, 1)
+        prepared.write(first // 64, first // 64 + -(-count // 64), values, WIDTH, 1)
         values[:WIDTH] = ~np.uint64(0)
-        masks, any_defined = _masks(dense, defined, first, min(_BLOCK, events - first))
-        run_program(program.nodes, program.groups, program.supports, any_defined, width, values)
-        if counts is not None:
-            count_roots(
-                program.roots[counted], dense.slots[counted], masks, dense.set_of[counted], values, counts
-            )  # fmt: skip
-        at = 0
-        while at < len(listed):
-            out = np.empty((PAIRS, 2), np.int64)
-            at, filled = list_roots(
-                program.roots[listed], dense.slots[listed], masks, dense.set_of[listed], values, at, first, out
-            )
-            if filled:
+        words, some = _definition(defined, first, count)
+        set_masks(dense.set_first, dense.set_paths, words[WIDTH:], words[:WIDTH], masks)
+        run_program(program.nodes, program.groups, program.supports, some, width, values)
+        for roots, counted in ((dense.single, counts), (dense.multiple, None)):
+            if not len(roots):
+                continue
+            if counted is not None:
+                count_roots(roots.first, roots.edges, roots.slots, masks, values, counted)
+                continue
+            at = 0
+            while at < len(roots):
+                out = np.empty((PAIRS, 2), np.int64)
+                at, filled = list_roots(roots.first, roots.edges, roots.slots, masks, values, at, first, out)
                 pairs = out[:filled].copy()
                 if len(order):
                     pairs[:, 0] = order[pairs[:, 0]]
@@ -192,29 +182,24 @@ def _evaluate_dense(dense: Dense, part: _Slice, counts: Longs | None) -> Iterato
 
 def _by_definition(dense: Dense, part: _Slice) -> tuple[Longs, NDArray[np.bool_]]:
     """Events in the order of the attributes they define, and for each strict attribute which of them do."""
-    paths = list(dense.bits)
-    defined = np.stack([part.column(p).defined for p in paths]) if paths else np.zeros((0, part.columns.rows), np.bool_)
-    order = np.lexsort(defined[::-1]).astype(np.int64) if paths else np.arange(part.columns.rows)
+    if not dense.paths:
+        return np.zeros(0, np.int64), np.zeros((0, part.columns.rows), np.bool_)
+    defined = np.stack([part.column(p).defined for p in dense.paths])
+    order = np.lexsort(defined[::-1]).astype(np.int64)
     return order, defined[:, order]
 
 
-def _masks(
-    dense: Dense, defined: NDArray[np.bool_] | None, first: int, count: int
-) -> tuple[NDArray[np.uint64], Any]:
-    """The events that each attribute set admits, WIDTH words a set, and the support bits that some event defines."""
-    valid = np.zeros(_BLOCK, np.bool_)
-    valid[:count] = True
-    if defined is None:
-        return _words(valid[None, :]).ravel(), ~np.uint64(0)
-    paths = list(dense.bits)
-    block = np.zeros((len(paths), _BLOCK), np.bool_)
-    block[:, :count] = defined[:, first : first + count]
-    number = {p: i for i, p in enumerate(paths)}
+def _definition(defined: NDArray[np.bool_], first: int, count: int) -> tuple[NDArray[np.uint64], Any]:
+    """WIDTH words of the events there are, then of those that define each attribute; and the support bits in use."""
+    block = np.zeros((len(defined) + 1, _BLOCK), np.bool_)
+    block[0, :count] = True
+    block[1:, :count] = defined[:, first : first + count]
+    if not len(defined):
+        return _words(block).ravel(), ~np.uint64(0)
     some = 0
-    for i in np.flatnonzero(block.any(axis=1)).tolist():
-        some |= 1 << dense.bits[paths[i]]
-    rows = [block[[number[p] for p in paths_of_set]].all(axis=0) & valid for paths_of_set in dense.sets]
-    return _words(np.stack(rows)).ravel(), np.uint64(some)
+    for i in np.flatnonzero(block[1:].any(axis=1)).tolist():
+        some |= 1 << support_bit(i)
+    return _words(block).ravel(), np.uint64(some)
 
 
 def _words(truths: NDArray[np.bool_]) -> NDArray[np.uint64]:

@@ -152,53 +152,82 @@ def run_program(nodes: Any, groups: Any, supports: Any, defined: Any, first: int
     An edge is 2 * index + 1 if it is complemented. Nodes stand in groups of equal support, children first; a group whose
     support has an attribute that no event of the block defines is skipped (`defined` is all ones to skip none).
     """
+    # Unsigned throughout: numba spends a branch on every signed index, lest it be negative.
+    one, width = np.uint64(1), np.uint64(WIDTH)
+    zero = np.uint64(0)
     for g in range(len(supports)):
         if supports[g] & ~defined:
             continue
         for i in range(groups[g], groups[g + 1]):
-            test, high, low = nodes[i]
-            flip_test = np.uint64(0) - np.uint64(test & 1)
-            flip_high = np.uint64(0) - np.uint64(high & 1)
-            flip_low = np.uint64(0) - np.uint64(low & 1)
-            t, h, l, o = (test >> 1) * WIDTH, (high >> 1) * WIDTH, (low >> 1) * WIDTH, (first + i) * WIDTH
-            for k in range(WIDTH):
+            test, high, low = np.uint64(nodes[i, 0]), np.uint64(nodes[i, 1]), np.uint64(nodes[i, 2])
+            flip_test, flip_high, flip_low = zero - (test & one), zero - (high & one), zero - (low & one)
+            t, h, l = (test >> one) * width, (high >> one) * width, (low >> one) * width
+            o = np.uint64(first + i) * width
+            for k in range(width):
                 x = values[t + k] ^ flip_test
                 a = values[l + k] ^ flip_low
                 values[o + k] = a ^ (x & (a ^ values[h + k] ^ flip_high))
 
 
 @njit(cache=True)
-def count_roots(roots: Any, slots: Any, masks: Any, mask_of: Any, values: Any, counts: Any) -> None:
-    """Add to counts[slot] how many events of the block each root holds for; `masks` has WIDTH words a mask."""
-    for r in range(len(roots)):
-        edge = roots[r]
-        flip = np.uint64(0) - np.uint64(edge & 1)
-        at, m = (edge >> 1) * WIDTH, mask_of[r] * WIDTH
-        total = np.uint64(0)
+def set_masks(first: Any, paths: Any, defined: Any, valid: Any, out: Any) -> None:
+    """For each attribute set the events that define all of it: WIDTH words a set and an attribute."""
+    for s in range(len(first) - 1):
         for k in range(WIDTH):
-            total += popcount((values[at + k] ^ flip) & masks[m + k])
-        counts[slots[r]] += np.int64(total)
+            word = valid[k]
+            for p in range(first[s], first[s + 1]):
+                word &= defined[paths[p] * WIDTH + k]
+            out[s * WIDTH + k] = word
+
+
+@njit(cache=True)
+def any_bit(words: Any, at: int) -> bool:
+    for k in range(WIDTH):
+        if words[at + k]:
+            return True
+    return False
+
+
+@njit(cache=True)
+def count_roots(first: Any, roots: Any, slots: Any, masks: Any, values: Any, counts: Any) -> None:
+    """Add to counts[slot] for how many events of the block each root holds; the roots of a set are neighbours."""
+    for s in range(len(first) - 1):
+        m = s * WIDTH
+        if not any_bit(masks, m):
+            continue
+        for r in range(first[s], first[s + 1]):
+            edge = roots[r]
+            flip = np.uint64(0) - np.uint64(edge & 1)
+            at = (edge >> 1) * WIDTH
+            total = np.uint64(0)
+            for k in range(WIDTH):
+                total += popcount((values[at + k] ^ flip) & masks[m + k])
+            counts[slots[r]] += np.int64(total)
 
 
 @njit(cache=True)
 def list_roots(
-    roots: Any, slots: Any, masks: Any, mask_of: Any, values: Any, start: int, first_event: int, out: Any
+    first: Any, roots: Any, slots: Any, masks: Any, values: Any, start: int, first_event: int, out: Any
 ) -> tuple[int, int]:
     """Write (event, slot) pairs from root `start` on; gives the root to go on with and how many pairs were written."""
     filled = 0
-    for r in range(start, len(roots)):
-        if filled + WIDTH * 64 > out.shape[0]:
-            return r, filled
-        edge = roots[r]
-        flip = np.uint64(0) - np.uint64(edge & 1)
-        at, m = (edge >> 1) * WIDTH, mask_of[r] * WIDTH
-        for k in range(WIDTH):
-            word = (values[at + k] ^ flip) & masks[m + k]
-            while word:
-                out[filled, 0] = first_event + k * 64 + np.int64(lowest_bit(word))
-                out[filled, 1] = slots[r]
-                filled += 1
-                word &= word - np.uint64(1)
+    for s in range(len(first) - 1):
+        m = s * WIDTH
+        if first[s + 1] <= start or not any_bit(masks, m):
+            continue
+        for r in range(max(start, first[s]), first[s + 1]):
+            if filled + WIDTH * 64 > out.shape[0]:
+                return r, filled
+            edge = roots[r]
+            flip = np.uint64(0) - np.uint64(edge & 1)
+            at = (edge >> 1) * WIDTH
+            for k in range(WIDTH):
+                word = (values[at + k] ^ flip) & masks[m + k]
+                while word:
+                    out[filled, 0] = first_event + k * 64 + np.int64(lowest_bit(word))
+                    out[filled, 1] = slots[r]
+                    filled += 1
+                    word &= word - np.uint64(1)
     return len(roots), filled
 
 
@@ -215,7 +244,7 @@ def sparse_count(
             for c in range(first_conjunct[key], first_conjunct[key + 1]):
                 word = mask
                 for l in range(starts[c], starts[c + 1]):
-                    word &= words[base + literals[l]]
+                    word &= words[np.uint64(base + literals[l])]
                     if not word:
                         break
                 if word:
