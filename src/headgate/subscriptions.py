@@ -21,6 +21,7 @@ from headgate.language.normal import MODES, fold
 from headgate.language.parser import parse_statement, parse_tokens
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
 from headgate.plan import Entry, Plan
+from headgate.plan.segment import collector_paused
 from headgate.schema import Attribute, Schema, Type
 
 ANONYMOUS = "events"
@@ -265,10 +266,11 @@ class Subscriptions:
         self, table: Any, id: str = "id", text: str = "text", on: str | None = None, missing: str = "null"
     ) -> Subscriptions:
         names, texts = _two_columns(table, id, text)
-        for name, body in zip(names, texts, strict=True):
-            if name is None or body is None:
-                raise UsageError(f"a subscription has no {'id' if name is None else 'text'}", "every row needs both")
-            self.add(str(name), body, on=on, missing=missing)
+        with collector_paused():
+            for name, body in zip(names, texts, strict=True):
+                if name is None or body is None:
+                    raise UsageError(f"a subscription has no {'id' if name is None else 'text'}", "every row needs both")
+                self.add(str(name), body, on=on, missing=missing)
         return self
 
     # -- compiling

@@ -30,7 +30,7 @@ from headgate.filters.formulas import (
     leaves_of,
     map_leaves,
 )
-from headgate.filters.leaves import SHIFT, Interned, never_key, present_key
+from headgate.filters.leaves import SHIFT, Interned, present_key
 from headgate.filters.program import Budget, Builder, Program
 from headgate.filters.rows import SETS, Family, Ints, Keys, Reach, Rows, make_rows, pack, unpack
 from headgate.filters.selectivity import Selectivity
@@ -126,6 +126,8 @@ class _Compiler:
         self._interned = self._composer.leaves.intern()
         self._flat_keys, self._base = _flatten(self._interned.keys)
         self._unique = np.unique(self._flat_keys)
+        self._key_lists = [k.tolist() for k in self._interned.keys]
+        self._never = frozenset(self._unique[_is_never(self._unique)].tolist())
         self._estimate = Selectivity(self._interned.cells, self._interned.sets, self._sample)
         self._shares = dict(zip(self._unique.tolist(), self._single_shares(self._unique).tolist(), strict=True))
         self._where = np.zeros(count, np.uint8)
@@ -162,8 +164,14 @@ class _Compiler:
     def _keys_of(self, leaves: Longs) -> Keys:
         return self._flat_keys[self._base[leaves >> SHIFT] + (leaves & LEAF)]
 
-    def _key(self, leaf: int) -> int:
-        return int(self._interned.keys[leaf >> SHIFT][leaf & LEAF])
+    def _keyed(self, tree: Tree) -> Tree:
+        """The tree with keys for its leaves."""
+        if isinstance(tree, int):
+            key = self._key_lists[tree >> SHIFT][tree & LEAF]
+            return NEVER if key in self._never else key
+        if self._never:
+            return join(tree[0], [self._keyed(t) for t in tree[1]])
+        return tree[0], tuple([self._keyed(t) for t in tree[1]])
 
     # -- choosing
 
@@ -189,15 +197,18 @@ class _Compiler:
         return np.full(np.shape(filed), self._options.lanes == "sparse")
 
     def _choose_tree(self, slot: int, tree: Tree) -> None:
-        keyed = map_leaves(tree, lambda leaf: _constant_tree(self._key(leaf)))
+        keyed = self._keyed(tree)
         if keyed == NEVER:
             return
         self._where[slot] = Where.DENSE
+        if self._options.lanes == "dense":
+            self._dense.append((slot, keyed, False))
+            return
         leaves = leaves_of(keyed, [])
         bound = best_key(keyed, self._shares.__getitem__)
         self._best[slot] = bound
         cost = _NODE * len(leaves)
-        if self._options.lanes == "dense" or (self._options.lanes == "auto" and bound * _LOOKED_AT >= cost):
+        if self._options.lanes == "auto" and bound * _LOOKED_AT >= cost:
             self._dense.append((slot, keyed, False))
             return
         disjuncts = conjuncts(keyed, _MOST_CONJUNCTS) if keyed != ALWAYS else None
@@ -432,10 +443,6 @@ def _complement(tree: Tree) -> Tree:
 def _is_never(keys: Keys) -> Any:
     families, attributes, _, _, _ = unpack(keys)
     return (families == Family.CELL) & (keys == pack(Family.CELL, attributes, Reach.MEMBER, -1))
-
-
-def _constant_tree(key: int) -> Tree:
-    return NEVER if key >> 60 == Family.CELL and key == never_key((key >> 44) & 0xFFFF) else key
 
 
 def _flatten(keys: list[Keys]) -> tuple[Keys, Longs]:

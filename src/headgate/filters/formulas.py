@@ -151,8 +151,11 @@ def best_key(tree: Tree, selectivity: Callable[[int], float]) -> float:
 def leaves_of(tree: Tree, into: list[int]) -> list[int]:
     if isinstance(tree, int):
         into.append(tree)
-    else:
-        for part in tree[1]:
+        return into
+    for part in tree[1]:
+        if isinstance(part, int):
+            into.append(part)
+        else:
             leaves_of(part, into)
     return into
 

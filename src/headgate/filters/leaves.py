@@ -257,10 +257,6 @@ def missing_key(attribute: int) -> int:
     return int(pack(Family.CELL, attribute, Reach.MEMBER, -1, 1))
 
 
-def never_key(attribute: int) -> int:
-    return int(pack(Family.CELL, attribute, Reach.MEMBER, -1, 0))
-
-
 def _constant(value: Any, literals: tuple[Any, ...]) -> Any:
     return FORMS[value.form](literals[value.token]) if isinstance(value, Hole) else value
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from headgate.errors import LanguageError
 from headgate.language import ast
@@ -47,8 +47,9 @@ class Form:
         return fill(self.body, lambda hole: FORMS[hole.form](literals[hole.token]), shift)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
+    """An atom of one text. A tuple, because a million texts have several million."""
+
     form: Form
     literals: tuple[Any, ...]
     at: int

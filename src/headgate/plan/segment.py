@@ -6,7 +6,9 @@ Names are found by a sorted table of hashes rather than a dict, which a million 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -93,6 +95,18 @@ class Segment:
         return state.hexdigest()
 
 
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Bulk work makes millions of small objects without a cycle among them; the collector would walk them again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def compile_segment(
     entries: Mapping[str, Entry], schemas: Mapping[str, Schema], samples: Mapping[str, Columns] | None = None
 ) -> Segment:
@@ -102,12 +116,15 @@ def compile_segment(
     for slot, e in enumerate(live.values()):
         by_stream.setdefault(e.stream, []).append(slot)
     listed = list(live.items())
-    filters = {
-        stream: compile_filters(
-            (_cut(*listed[slot]) for slot in slots), schemas.get(stream, Schema(stream, {})), (samples or {}).get(stream)
-        )
-        for stream, slots in by_stream.items()
-    }
+    with collector_paused():
+        filters = {
+            stream: compile_filters(
+                (_cut(*listed[slot]) for slot in slots),
+                schemas.get(stream, Schema(stream, {})),
+                (samples or {}).get(stream),
+            )
+            for stream, slots in by_stream.items()
+        }
     words = hashes(list(live))
     return Segment(
         pa.array(list(live), pa.string()),
