@@ -30,7 +30,8 @@ from headgate.filters.formulas import (
     leaves_of,
     map_leaves,
 )
-from headgate.filters.leaves import SHIFT, Interned, present_key
+from headgate.filters.leaves import SHIFT, present_key
+from headgate.filters.lookup import Lookup
 from headgate.filters.program import Budget, Builder, Program
 from headgate.filters.rows import SETS, Family, Ints, Keys, Reach, Rows, make_rows, pack, unpack
 from headgate.filters.selectivity import Selectivity
@@ -93,7 +94,7 @@ class Dense:
 
 @dataclass(frozen=True)
 class Lanes:
-    interned: Interned
+    lookup: Lookup
     dense: tuple[Dense, ...]
     sparse: tuple[Lane, ...]
     where: NDArray[np.uint8]
@@ -124,11 +125,12 @@ class _Compiler:
     def run(self, items: Iterable[tuple[Cut, str]]) -> Lanes:
         count = self._read(items)
         self._interned = self._composer.leaves.intern()
+        self._lookup = self._interned.lookup
         self._flat_keys, self._base = _flatten(self._interned.keys)
         self._unique = np.unique(self._flat_keys)
         self._key_lists = [k.tolist() for k in self._interned.keys]
         self._never = frozenset(self._unique[_is_never(self._unique)].tolist())
-        self._estimate = Selectivity(self._interned.cells, self._interned.sets, self._sample)
+        self._estimate = Selectivity(self._lookup.cells, self._interned.sets, self._sample)
         self._shares = dict(zip(self._unique.tolist(), self._single_shares(self._unique).tolist(), strict=True))
         self._where = np.zeros(count, np.uint8)
         self._best = np.ones(count, np.float32)
@@ -138,7 +140,7 @@ class _Compiler:
             self._choose_tree(slot, tree)
         sparse = self._file()
         dense = tuple(d for d in (self._make_dense(False), self._make_dense(True)) if d is not None)
-        return Lanes(self._interned, dense, sparse, self._where, self._best)
+        return Lanes(self._lookup, dense, sparse, self._where, self._best)
 
     def _read(self, items: Iterable[tuple[Cut, str]]) -> int:
         composer, slot = self._composer, -1
@@ -312,7 +314,7 @@ class _Compiler:
             np.concatenate([p[3] for p in parts]), np.concatenate([p[4] for p in parts])
         )
         used = np.concatenate([p[1][p[2]] for p in parts])
-        rows = make_rows(used, 0, {a: c.count for a, c in self._interned.cells.items()}, self._interned.sets)
+        rows = make_rows(used, 0, {a: c.count for a, c in self._lookup.cells.items()}, self._interned.sets)
         slots = np.concatenate([p[0] for p in parts])
         multiple = np.concatenate([p[5] for p in parts])
         lengths = np.concatenate([p[2].sum(axis=1) for p in parts])
@@ -324,7 +326,7 @@ class _Compiler:
             mine = multiple == wanted
             inside = np.repeat(mine, lengths)
             made.append(make_conjuncts(key_of[mine], len(low), lengths[mine], literals[inside], slots[mine]))
-        cells = self._interned.cells[attribute].count
+        cells = self._lookup.cells[attribute].count
         return Lane((attribute,), np.zeros(0, np.int64), low, high, rows, made[0], made[1], cells)
 
     # -- the dense lane
@@ -333,13 +335,13 @@ class _Compiler:
         mine = [(s, t, m) for s, t, m in self._dense if (s in self._strict) == strict]
         if not mine:
             return None
-        edges = _Edges(self._interned, self._schema, strict)
+        edges = _Edges(self._lookup, self._schema, strict)
         trees = [map_leaves(tree, edges.literal) for _, tree, _ in mine]
-        cells = {a: c.count for a, c in self._interned.cells.items()}
+        cells = {a: c.count for a, c in self._lookup.cells.items()}
         keys = np.array(list(edges.rows), np.int64)
         rows = make_rows(keys, 1, cells, self._interned.sets)
         row_of = {number + 1: row for number, row in enumerate(rows.find(keys).tolist())}
-        dependencies = Dependencies(rows, self._interned.cells, self._interned.tests)
+        dependencies = Dependencies(rows, self._lookup.cells, self._lookup.tests)
         builder = Builder(row_of, dependencies, self._options.budget, self._options.count)
         for tree in trees:
             builder.add(tree)
@@ -364,10 +366,10 @@ class _Compiler:
         families, attributes, _, arguments, _ = (x.tolist() for x in unpack(rows.keys))
         for i, (family, a, argument) in enumerate(zip(families, attributes, arguments, strict=True)):
             if family == Family.VECTOR:
-                atom = self._interned.vectors[argument].atom
+                atom = self._lookup.vectors[argument].atom
                 read = {n.path for n in ast.walk(atom) if isinstance(n, ast.Attribute)}
             else:
-                read = {self._interned.paths[a]}
+                read = {self._lookup.paths[a]}
             for path in read:
                 masks[rows.offset + i] |= bits[path]
         return masks
@@ -388,11 +390,11 @@ class _Edges:
     `rows` numbers the rows that are needed; an edge is 2 * number + 2, plus 1 if complemented; 0 and 1 are constants.
     """
 
-    def __init__(self, interned: Interned, schema: Schema, strict: bool) -> None:
-        self._interned = interned
+    def __init__(self, lookup: Lookup, schema: Schema, strict: bool) -> None:
+        self._lookup = lookup
         self._strict = strict
         self._present = {
-            a: strict or ((found := schema.get(path)) is not None and found.not_null) for a, path in interned.paths.items()
+            a: strict or ((found := schema.get(path)) is not None and found.not_null) for a, path in lookup.paths.items()
         }
         self.rows: dict[int, int] = {}
         self._known: dict[int, Tree] = {}
@@ -420,7 +422,7 @@ class _Edges:
             base = int(pack(family, a, Reach.UPTO, argument - 1))
         else:
             base = int(pack(family, a, Reach.MEMBER if reach == Reach.OUTSIDE else reach, argument))
-        if family == Family.CELL and base == present_key(a, self._interned.cells[a]):
+        if family == Family.CELL and base == present_key(a, self._lookup.cells[a]):
             return there if not missing else ALWAYS
         edge = self._row(base) | negative
         if negative:
@@ -430,7 +432,7 @@ class _Edges:
     def _there(self, attribute: int) -> Tree:
         if self._present[attribute]:
             return ALWAYS
-        return self._row(present_key(attribute, self._interned.cells[attribute]))
+        return self._row(present_key(attribute, self._lookup.cells[attribute]))
 
 
 def _complement(tree: Tree) -> Tree:

@@ -21,7 +21,6 @@ from headgate.filters.compile import Dense, Lanes, Options, Where, compile_lanes
 from headgate.filters.filing import PAIRS, Longs
 from headgate.filters.kernels import WIDTH, count_roots, list_roots, run_program, set_masks
 from headgate.filters.rows import Batch, Family, Ints, Keys, prepare
-from headgate.language import ast
 from headgate.language.ast import Path
 from headgate.language.forms import Cut
 from headgate.schema import Kind, Schema, Type
@@ -43,9 +42,7 @@ class FilterIndex:
     @cached_property
     def needs(self) -> frozenset[Path]:
         """The attributes that evaluation reads."""
-        found = set(self.lanes.interned.paths.values())
-        for lit in self.lanes.interned.vectors:
-            found.update(n.path for n in ast.walk(lit.atom) if isinstance(n, ast.Attribute))
+        found = set(self.lanes.lookup.needs)
         found.update(p for dense in self.lanes.dense for p in dense.paths)
         if any(len(lane.rows.of_family(Family.COMPLETE)[0]) for lane in self.lanes.sparse):
             found.update(a.path for a in self.schema)
@@ -108,20 +105,20 @@ class _Slice:
     def cells(self, attribute: int) -> Ints:
         found = self._cells.get(attribute)
         if found is None:
-            cells = self._index.lanes.interned.cells[attribute]
+            cells = self._index.lanes.lookup.cells[attribute]
             found = self._cells[attribute] = cells.of(self.column(cells.path))
         return found
 
     def texts(self, attribute: int) -> tuple[Ints, Longs, Ints]:
         found = self._texts.get(attribute)
         if found is None:
-            interned = self._index.lanes.interned
-            codes, distinct = self.column(interned.paths[attribute]).dictionary()
-            found = self._texts[attribute] = (codes, *interned.texts[attribute].hits(distinct))
+            lookup = self._index.lanes.lookup
+            codes, distinct = self.column(lookup.paths[attribute]).dictionary()
+            found = self._texts[attribute] = (codes, *lookup.texts[attribute].hits(distinct))
         return found
 
     def vectors(self, numbers: Keys) -> NDArray[np.bool_]:
-        lits = self._index.lanes.interned.vectors
+        lits = self._index.lanes.lookup.vectors
         new = [n for n in numbers.tolist() if n not in self._vectors]
         truths = vector.evaluate([lits[n] for n in new], self.columns, self._index._defaults)
         self._vectors.update(zip(new, truths, strict=True))

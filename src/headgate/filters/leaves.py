@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from headgate.filters.cells import ALWAYS, NEVER, Cells, canonical
 from headgate.filters.dependencies import holds
+from headgate.filters.lookup import Lookup
 from headgate.filters.rows import SETS, Family, Ints, Keys, Reach, pack
-from headgate.filters.texts import TextLiterals
 from headgate.language import ast, values
 from headgate.language.ast import Hole, Path
 from headgate.language.build import FORMS
@@ -57,12 +57,8 @@ class Interned:
 
     keys: list[Keys]
     """By template, one key a leaf."""
-    cells: dict[int, Cells]
     sets: list[Ints]
-    tests: dict[int, list[ast.Node]]
-    texts: dict[int, TextLiterals]
-    vectors: list[Lit]
-    paths: dict[int, Path]
+    lookup: Lookup
 
 
 class Leaves:
@@ -105,9 +101,8 @@ class Leaves:
                 made_keys[made_keys == outside] = present
         sets = [self._set(path, constants, cells, cuts) for path, constants in self._sets]
         tests = {self._attributes[path].number: list(found) for path, found in self._tests.items()}
-        texts = {a: TextLiterals.build(found) for a, found in tests.items()}
         paths = {a.number: a.path for a in self._attributes.values()}
-        return Interned(keys, cells, sets, tests, texts, list(self._vectors), paths)
+        return Interned(keys, sets, Lookup(cells, tests, list(self._vectors), paths))
 
     # -- templates
 

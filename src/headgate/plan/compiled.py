@@ -7,6 +7,7 @@ there are never more than a few.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from headgate.language.ast import Path
 from headgate.language.catalogue import Catalogue
 from headgate.plan.session import Session
+from headgate.plan import file
 from headgate.plan.segment import Entry, Segment, compile_segment
 from headgate.schema import Schema
 
@@ -77,7 +79,7 @@ class Plan:
     def fingerprint(self) -> str:
         state = xxhash.xxh3_128()
         for segment, dead in zip(self.segments, self.dead, strict=True):
-            state.update(segment.fingerprint)
+            state.update(segment.fingerprint.encode())
             if dead is not None:
                 state.update(np.packbits(dead).tobytes())
         return state.hexdigest()
@@ -96,6 +98,17 @@ class Plan:
     def session(self) -> Session:
         """Matching batch by batch; row numbers count on."""
         return Session(self)
+
+    # -- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the plan to a file that any number of processes can open and share."""
+        file.write({"schemas": dict(self.schemas), "segments": self.segments, "dead": self.dead}, path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Plan:
+        """Map a saved plan; it is ready at once and takes memory only as it is used."""
+        return cls(**file.read(path))
 
     def find(self, name: str) -> tuple[Segment, int] | None:
         """The segment and slot of a living subscription."""

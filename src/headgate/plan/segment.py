@@ -56,6 +56,8 @@ class Segment:
     """Two words a name: the subscription's half of a match id."""
     by_hash: NDArray[np.int32] = field(repr=False)
     """Slots in the order of the first word."""
+    fingerprint: str
+    """The same for the same subscriptions over the same streams."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -83,16 +85,6 @@ class Segment:
             self.modes[slot].as_py(),
             orjson.loads(labels) if labels else None,
         )
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """The same for the same subscriptions in the same order."""
-        state = xxhash.xxh3_128(self.hashes.tobytes())
-        for column in (self.texts, self.labels, *(x.cast(pa.string()) for x in (self.streams, self.modes))):
-            for buffer in column.buffers():
-                if buffer is not None:
-                    state.update(buffer)
-        return state.hexdigest()
 
 
 @contextmanager
@@ -136,7 +128,15 @@ def compile_segment(
         {s: np.array(slots, np.int32) for s, slots in by_stream.items()},
         words,
         np.argsort(words[:, 0], kind="stable").astype(np.int32),
+        _fingerprint(live, {stream: schemas.get(stream) for stream in by_stream}),
     )
+
+
+def _fingerprint(entries: Mapping[str, Entry], schemas: Mapping[str, Schema | None]) -> str:
+    state = xxhash.xxh3_128(repr(sorted(schemas.items())).encode())
+    for name, e in entries.items():
+        state.update(f"{len(name)} {name}{e.stream} {e.missing} {len(e.text)} {e.text}{e.labels}".encode())
+    return state.hexdigest()
 
 
 def _cut(name: str, entry: Entry) -> tuple[Cut, str]:

@@ -1,0 +1,44 @@
+"""Trees as JSON, for files: a plan keeps the few atoms that no array can hold, and must not run code to read them.
+
+A node is [its kind, field, field, ...]; a value that JSON would bend (NaN, infinities, tuples) is tagged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from headgate.errors import PlanError
+from headgate.language import ast
+from headgate.language.ast import Node
+
+_KINDS = {name: kind for name, kind in vars(ast).items() if isinstance(kind, type) and issubclass(kind, Node)}
+
+
+def encode(value: Any) -> Any:
+    if isinstance(value, Node):
+        return [type(value).__name__, *(encode(getattr(value, f.name)) for f in fields(value) if f.name != "at")]
+    if isinstance(value, tuple):
+        return {"t": [encode(v) for v in value]}
+    if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
+        return {"f" if isinstance(value, float) else "i": repr(value)}
+    if value is None or isinstance(value, str | bool):
+        return value
+    raise AssertionError(f"{type(value).__name__} has no place in a tree")
+
+
+def decode(value: Any) -> Any:
+    match value:
+        case [str(name), *parts]:
+            kind = _KINDS.get(name)
+            if kind is None:
+                raise PlanError(f"the plan speaks of {name!r}, which this version does not know")
+            names = [f.name for f in fields(kind) if f.name != "at"]
+            return kind(**dict(zip(names, map(decode, parts), strict=True)))
+        case {"t": parts}:
+            return tuple(map(decode, parts))
+        case {"f": text}:
+            return float(text)
+        case {"i": text}:
+            return int(text)
+    return value
