@@ -21,6 +21,7 @@ from headgate.language.normal import MODES, fold
 from headgate.language.parser import parse_statement, parse_tokens
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
 from headgate.plan import Entry, Plan
+from headgate.plan.analysis import Finding, analyse
 from headgate.plan.segment import collector_paused
 from headgate.schema import Attribute, Schema, Type
 
@@ -272,6 +273,12 @@ class Subscriptions:
                     raise UsageError(f"a subscription has no {'id' if name is None else 'text'}", "every row needs both")
                 self.add(str(name), body, on=on, missing=missing)
         return self
+
+    # -- analysing
+
+    def analyse(self) -> list[Finding]:
+        """What is odd about the book: contradictions, tautologies, and subscriptions that mean the same."""
+        return analyse(self._entries, self._catalogue.streams)
 
     # -- compiling
 

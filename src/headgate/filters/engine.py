@@ -6,12 +6,13 @@ looked up once, whatever number of lanes and segments ask for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
@@ -69,6 +70,33 @@ class FilterIndex:
             pairs = self._pairs(_Slice(self, part), counts)
             counts += np.bincount(pairs[:, 1], minlength=len(self))
         return counts
+
+    def lane(self, slot: int) -> str:
+        """Where a subscription is evaluated, and why there."""
+        where = Where(self.lanes.where[slot])
+        if where is Where.NEVER:
+            return "nowhere: it can never match"
+        share = float(self.lanes.selectivity[slot])
+        names = {Where.DENSE: "dense program", Where.SPARSE: "filed under a key", Where.BOTH: "partly filed, partly dense"}
+        return f"{names[where]}; its best key lets an estimated {share:.2%} of the events through"
+
+    def stats(self) -> dict[str, Any]:
+        """Counts of what the index is made of."""
+        where = np.bincount(self.lanes.where, minlength=len(Where))
+        lookup = self.lanes.lookup
+        return {
+            "subscriptions": {w.name.lower(): int(where[w]) for w in Where},
+            "attributes": len(lookup.paths),
+            "cuts": sum(len(c.cuts) for c in lookup.cells.values()),
+            "text_tests": sum(map(len, lookup.tests.values())),
+            "vector_atoms": len(lookup.vectors),
+            "rows": sum(len(d.rows) for d in self.lanes.dense) + sum(len(x.rows) for x in self.lanes.sparse),
+            "nodes": sum(len(d.program.nodes) for d in self.lanes.dense),
+            "conjuncts": sum(len(x.single) + len(x.multiple) for x in self.lanes.sparse),
+            "keys": sum(len(x.low) for x in self.lanes.sparse),
+            "lanes": len(self.lanes.dense) + len(self.lanes.sparse),
+            "bytes": nbytes(self),
+        }
 
     def _pairs(self, part: _Slice, counts: Longs | None) -> Longs:
         """Sorted pairs; with `counts`, only of subscriptions in several parts, the rest being counted."""
@@ -210,5 +238,13 @@ def compile_filters(
     return FilterIndex(schema, compile_lanes(items, schema, sample, options))
 
 
-def lane_name(where: int) -> str:
-    return Where(where).name.lower()
+
+def nbytes(value: Any) -> int:
+    """The bytes of all arrays in a value."""
+    if isinstance(value, np.ndarray | pa.Array):
+        return int(value.nbytes)
+    if is_dataclass(value) and not isinstance(value, type):
+        return sum(nbytes(getattr(value, f.name)) for f in fields(value))
+    if isinstance(value, Mapping):
+        return sum(map(nbytes, value.values()))
+    return sum(map(nbytes, value)) if isinstance(value, tuple | list) else 0

@@ -17,9 +17,16 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
+from headgate.errors import EventError, UnknownName
+from headgate.events import decode
+from headgate.explain import Explanation, explain_filter
+from headgate.filters.engine import nbytes
+from headgate.language import ast
 from headgate.language.ast import Path
 from headgate.language.catalogue import Catalogue
 from headgate.plan.session import Session
+from headgate.language.forms import cut
+from headgate.language.tokens import tokenise
 from headgate.plan import file
 from headgate.plan.segment import Entry, Segment, compile_segment
 from headgate.schema import Schema
@@ -98,6 +105,45 @@ class Plan:
     def session(self) -> Session:
         """Matching batch by batch; row numbers count on."""
         return Session(self)
+
+    # -- looking inside
+
+    def explain(self, name: str, event: Any) -> Explanation:
+        """Why this subscription matches this event, or what blocks it."""
+        found = self.find(name)
+        if found is None:
+            raise UnknownName(f"there is no subscription {name} in this plan", "see Plan.names()")
+        segment, slot = found
+        entry = segment.entry(slot)
+        schema = self.schemas[entry.stream]
+        body = cut(tokenise(entry.text)).body()
+        paths = {p for node in ast.walk(body) if isinstance(node, ast.Attribute) for p in [node.path]}
+        needs = paths | {a.path for a in schema} if entry.missing == "total" else paths
+        part = decode([event] if isinstance(event, Mapping) else event, schema, needs)
+        if part.rejected:
+            raise EventError(f"the event cannot be used: {part.rejected[0].reason}")
+        lane = segment.filters[entry.stream].lane(int(np.flatnonzero(segment.filter_slots[entry.stream] == slot)[0]))
+        return explain_filter(name, entry.text, body, part.columns.row(0), schema, entry.missing, lane)
+
+    def stats(self) -> dict[str, Any]:
+        """What the plan is made of: per segment and stream the lanes, rows, nodes, conjuncts and bytes."""
+        return {
+            "subscriptions": len(self),
+            "fingerprint": self.fingerprint,
+            "segments": [
+                {
+                    "subscriptions": len(s),
+                    "removed": 0 if d is None else int(d.sum()),
+                    "bytes": nbytes(s),
+                    "streams": {stream: index.stats() for stream, index in s.filters.items()},
+                }
+                for s, d in zip(self.segments, self.dead, strict=True)
+            ],
+        }
+
+    def names(self) -> Iterator[str]:
+        """The living subscriptions."""
+        return (name for name, _ in _alive(list(self.segments), list(self.dead)))
 
     # -- files
 
