@@ -7,8 +7,8 @@ through, times the literals looked at; a dense formula costs its nodes. Both con
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
 
@@ -41,8 +41,8 @@ from headgate.language.forms import Cut
 from headgate.schema import Schema
 
 _MOST_CONJUNCTS = 16
-_FILED, _LOOKED_AT, _NODE = 0.05, 5.0, 0.7
-"""Measured costs: of a filed conjunct at all, of one on every event, and of a literal in the dense program."""
+_FILED, _LOOKED_AT, _NODE, _LANE = 0.05, 5.0, 0.7, 3_000.0
+"""Measured costs: of a filed conjunct at all, of one on every event, of a literal in the dense program, of a lane."""
 
 
 class Where(IntEnum):
@@ -106,6 +106,23 @@ def compile_lanes(
     items: Iterable[tuple[Cut, str]], schema: Schema, sample: Columns | None = None, options: Options | None = None
 ) -> Lanes:
     return _Compiler(schema, sample, options or Options()).run(items)
+
+
+@dataclass
+class _Filed:
+    """Conjuncts of one length that are to be filed, in columns, with their best key."""
+
+    slots: Longs
+    keys: Keys
+    multiple: NDArray[np.bool_]
+    attribute: Longs
+    low: Longs
+    high: Longs
+    share: NDArray[np.float64]
+    needed: Any = None
+
+    def take(self, mine: NDArray[np.bool_]) -> _Filed:
+        return _Filed(*(getattr(self, f.name)[mine] for f in fields(self) if f.name != "needed"))
 
 
 class _Compiler:
@@ -279,25 +296,63 @@ class _Compiler:
     # -- the sparse lane
 
     def _file(self) -> tuple[Lane, ...]:
-        groups: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        """Lanes by key: an attribute, or two of them."""
+        groups: dict[tuple[int, ...], list[_Filed]] = defaultdict(list)
         shares = self._estimate.of_keys(self._unique)
-        for length, parts in self._filed.items():
+        for parts in self._filed.values():
             slots, keys, multiple = (np.concatenate([p[i] for p in parts]) for i in range(3))
             if not len(slots):
                 continue
-            attribute, low, high, _ = self._ranges(keys)
-            possible = low <= high
-            families, attributes, reaches, arguments, missing = unpack(keys)
-            ranged = (families == Family.CELL) & (missing == 0) & (reaches != Reach.OUTSIDE)
-            ranged &= (arguments >= 0) & (arguments < SETS)
-            needed = ~(ranged & (attributes == attribute[:, None]))
-            needed &= ~self._implied(keys, families, attributes, missing, ranged)
-            order = np.argsort(np.where(needed, shares[np.searchsorted(self._unique, keys)], 2.0), axis=1, kind="stable")
-            keys, needed = np.take_along_axis(keys, order, 1), np.take_along_axis(needed, order, 1)
-            for a in np.unique(attribute).tolist():
-                mine = possible & (attribute == a)
-                groups[a].append((slots[mine], keys[mine], needed[mine], low[mine], high[mine], multiple[mine], length))
-        return tuple(self._lane(a, parts) for a, parts in sorted(groups.items()))
+            attribute, low, high, share = self._ranges(keys)
+            keep = low <= high
+            filed = _Filed(slots, keys, multiple, attribute, low, high, share)
+            for key, mine, codes in self._keys_to_file(filed):
+                chosen = filed.take(keep & mine)
+                needed = self._needed(chosen, key)
+                by_share = np.where(needed, shares[np.searchsorted(self._unique, chosen.keys)], 2.0)
+                order = np.argsort(by_share, axis=1, kind="stable")
+                chosen.keys = np.take_along_axis(chosen.keys, order, 1)
+                chosen.needed = np.take_along_axis(needed, order, 1)
+                if codes is not None:
+                    chosen.low = chosen.high = codes[keep & mine]
+                groups[key].append(chosen)
+        return tuple(self._lane(key, parts) for key, parts in sorted(groups.items()))
+
+    def _keys_to_file(self, filed: _Filed) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
+        """Under which attributes which conjuncts go: under pairs of equalities where that saves more than a lane costs."""
+        left = np.ones(len(filed.slots), np.bool_)
+        families, attributes, reaches, arguments, missing = unpack(filed.keys)
+        equal = (families == Family.CELL) & (reaches == Reach.MEMBER) & (missing == 0)
+        equal &= (arguments >= 0) & (arguments < SETS)
+        on_key = equal & (attributes == filed.attribute[:, None]) & (arguments == filed.low[:, None])
+        other = equal & (attributes != filed.attribute[:, None])
+        single = np.where(other, self._cells_of(filed.keys)[3], 2.0)
+        second = single.argmin(axis=1)
+        rows = np.arange(len(filed.slots))
+        usable = on_key.any(axis=1) & other[rows, second] & (filed.low == filed.high)
+        saved = filed.share * (1.0 - single[rows, second]) * _LOOKED_AT
+        a, b = filed.attribute, attributes[rows, second]
+        cell_a, cell_b = filed.low, arguments[rows, second]
+        codes = np.where(a < b, (cell_a << 32) | cell_b, (cell_b << 32) | cell_a)
+        pair = (np.minimum(a, b) << 16) | np.maximum(a, b)
+        for chosen in np.unique(pair[usable]).tolist():
+            mine = usable & (pair == chosen)
+            if saved[mine].sum() > _LANE:
+                left &= ~mine
+                yield (chosen >> 16, chosen & 0xFFFF), mine, codes
+        for a_key in np.unique(filed.attribute[left]).tolist():
+            yield (a_key,), left & (filed.attribute == a_key), None
+
+    def _needed(self, filed: _Filed, key: tuple[int, ...]) -> Any:
+        """The literals of each conjunct that its key does not imply."""
+        families, attributes, reaches, arguments, missing = unpack(filed.keys)
+        ranged = (families == Family.CELL) & (missing == 0) & (reaches != Reach.OUTSIDE)
+        ranged &= (arguments >= 0) & (arguments < SETS)
+        if len(key) == 1:
+            by_key = ranged & (attributes == key[0])
+        else:
+            by_key = ranged & (reaches == Reach.MEMBER) & ((attributes == key[0]) | (attributes == key[1]))
+        return ~by_key & ~self._implied(filed.keys, families, attributes, missing, ranged)
 
     def _implied(self, keys: Keys, families: Any, attributes: Any, missing: Any, ranged: Any) -> Any:
         """That an attribute is there is implied by any other literal on it that does not hold for a missing value."""
@@ -309,25 +364,26 @@ class _Compiler:
             implied[:, j] = present[:, j] & others.any(axis=1)
         return implied
 
-    def _lane(self, attribute: int, parts: list[tuple[Any, ...]]) -> Lane:
-        low, high, key_of = distinct_ranges(
-            np.concatenate([p[3] for p in parts]), np.concatenate([p[4] for p in parts])
-        )
-        used = np.concatenate([p[1][p[2]] for p in parts])
+    def _lane(self, key: tuple[int, ...], parts: list[_Filed]) -> Lane:
+        low, high, key_of = distinct_ranges(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
+        pairs = np.zeros(0, np.int64)
+        cells = self._lookup.cells[key[0]].count
+        if len(key) == 2:
+            pairs, key_of = np.unique(np.concatenate([p.low for p in parts]), return_inverse=True)
+            low = high = np.arange(len(pairs))
+            cells = len(pairs)
+        used = np.concatenate([p.keys[p.needed] for p in parts])
         rows = make_rows(used, 0, {a: c.count for a, c in self._lookup.cells.items()}, self._interned.sets)
-        slots = np.concatenate([p[0] for p in parts])
-        multiple = np.concatenate([p[5] for p in parts])
-        lengths = np.concatenate([p[2].sum(axis=1) for p in parts])
-        literals = np.concatenate([rows.find(p[1][p[2]]) for p in parts])
+        slots = np.concatenate([p.slots for p in parts])
+        multiple = np.concatenate([p.multiple for p in parts])
+        lengths = np.concatenate([p.needed.sum(axis=1) for p in parts])
+        literals = np.concatenate([rows.find(p.keys[p.needed]) for p in parts])
         made = []
-        starts = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=starts[1:])
         for wanted in (False, True):
             mine = multiple == wanted
             inside = np.repeat(mine, lengths)
             made.append(make_conjuncts(key_of[mine], len(low), lengths[mine], literals[inside], slots[mine]))
-        cells = self._lookup.cells[attribute].count
-        return Lane((attribute,), np.zeros(0, np.int64), low, high, rows, made[0], made[1], cells)
+        return Lane(key, pairs, low, high, rows, made[0], made[1], cells)
 
     # -- the dense lane
 
