@@ -1,7 +1,7 @@
 """Headgate: expressive publish/subscribe on Spark.
 
-The names below are loaded when they are first used. `headgate --help` and a bad command line then answer at once, and do
-not wait for the compiler of the kernels to load.
+The names below are loaded when they are first used. `headgate --help` and a bad command line then answer at once, and
+do not wait for the compiler of the kernels to load.
 """
 
 from importlib import import_module

@@ -184,7 +184,7 @@ class Subscriptions:
     @classmethod
     def load(cls, path: str | FilePath, operators: Iterable[Any] = ()) -> Subscriptions:
         try:
-            script = FilePath(path).read_text("utf-8")
+            script = FilePath(path).read_text("utf-8-sig")
         except OSError as e:
             raise UsageError(f"cannot read {path}: {e.strerror}") from None
         except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """The command line: one file per verb.
 
-A verb is imported when it is called, so that `headgate --help` does not wait for engines it will not use. What goes wrong
-ends in one place, here, with one of three exit codes: 0 fine, 1 the input is wrong, 2 the environment is wrong.
+A verb is imported when it is called, so that `headgate --help` does not wait for engines it will not use. What goes
+wrong ends in one place, here, with one of three exit codes: 0 fine, 1 the input is wrong, 2 the environment is wrong.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ VERBS = {
 
 
 class Verbs(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name not in VERBS:
             return None
         found: click.Command = getattr(import_module(f"headgate.cli.{cmd_name}"), cmd_name)
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -84,6 +84,6 @@ def _guarded(run: Any, as_json: bool) -> int:
 def main() -> None:
     """Match streams of events against very many standing subscriptions.
 
-    `-` in the place of a file is standard input, and every command has --json. Exit codes: 0 fine, 1 the input is wrong,
-    2 the environment is wrong.
+    `-` in the place of a file is standard input, and every command has --json. Exit codes: 0 fine, 1 the input is
+    wrong, 2 the environment is wrong.
     """

@@ -19,14 +19,13 @@ from headgate.subscriptions import Subscriptions
 
 @click.command()
 @click.argument("rules")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object per mistake, one line each; nothing if all is well."
-)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per mistake, one line each; else nothing.")
 @click.pass_context
 def check(context: click.Context, rules: str, as_json: bool) -> None:
     """Parse and type-check RULES; every mistake with its place and a hint.
 
-    RULES is a script of CREATE statements (see LANGUAGE.md), or - for standard input. Exit code 1 if there is a mistake.
+    RULES is a script of CREATE statements (see LANGUAGE.md), or - for standard input. Exit code 1 if there is a
+    mistake.
     """
     try:
         with busy(f"checking {title(rules)}"):

@@ -1,7 +1,7 @@
 """`headgate match`: a file of events against a script of subscriptions, in this process.
 
-The file goes through a session batch by batch, so its size does not matter. Matches are the output; what is said about the
-run goes to stderr. An event that cannot be used is told there, kept whole with --errors, and stops nothing.
+The file goes through a session batch by batch, so its size does not matter. Matches are the output; what is said about
+the run goes to stderr. An event that cannot be used is told there, kept whole with --errors, and stops nothing.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def match(
 ) -> None:
     """Match EVENTS against the subscriptions in RULES.
 
-    RULES is a script of CREATE statements. EVENTS is a file of JSON lines (.jsonl, .ndjson, .json), Parquet (.parquet), CSV
-    with a header (.csv), Arrow (.arrow, .feather) or XML messages (.xml). Either may be - for standard input; events
+    RULES is a script of CREATE statements. EVENTS is a file of JSON lines (.jsonl, .ndjson, .json), Parquet (.parquet),
+    CSV with a header (.csv), Arrow (.arrow, .feather) or XML messages (.xml). Either may be - for standard input; events
     from there are JSON lines.
 
     An event that cannot be used is rejected: it is counted and told on stderr, and the others are matched. The exit

@@ -5,7 +5,6 @@ A file appears under its name only when it is whole: a run that broke off leaves
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from headgate.plan.results import SCHEMA
 
 Row = Mapping[str, Any]
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-COUNTS = pa.schema([pa.field("subscription", pa.string()), pa.field("count", pa.int64())])
+COUNTS = pa.schema({"subscription": pa.string(), "count": pa.int64()})
 
 
 class Writer(Protocol):
@@ -110,7 +109,8 @@ def writer(path: str | None, kind: str, as_json: bool) -> Iterator[Writer]:
 
 def _special(path: str) -> bool:
     """A device or a pipe, which can only be written in place."""
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    at = Path(path)
+    return at.exists() and not at.is_file() and not at.is_dir()
 
 
 @contextmanager
