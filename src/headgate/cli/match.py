@@ -68,8 +68,8 @@ def match(
     """Match EVENTS against the subscriptions in RULES.
 
     RULES is a script of CREATE statements. EVENTS is a file of JSON lines (.jsonl, .ndjson, .json), Parquet (.parquet),
-    CSV with a header (.csv), Arrow (.arrow, .feather) or XML messages (.xml). Either may be - for standard input; events
-    from there are JSON lines.
+    CSV with a header (.csv), Arrow (.arrow, .feather) or XML messages (.xml). Either may be - for standard input;
+    events from there are JSON lines.
 
     An event that cannot be used is rejected: it is counted and told on stderr, and the others are matched. The exit
     code is 0 if matching ran, however many events were rejected; 1 if RULES has a mistake or EVENTS cannot be read.

@@ -36,12 +36,8 @@ class Reading:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[found]}"),
-            TimeElapsedColumn(),
-        )
+        found = TextColumn("{task.fields[found]}")
+        columns = (TextColumn("{task.description}"), BarColumn(), found, TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self._bar.start()
         self._task = self._bar.add_task("matching", total=None, found="")
@@ -52,11 +48,8 @@ class Reading:
 
         Files that are read by column jump about and tell nothing by the number of bytes read.
         """
-        if (
-            self._bar is None
-            or not os.path.isfile(self._path)
-            or self._path.endswith((".parquet", ".arrow", ".feather"))
-        ):
+        path = Path(self._path)
+        if self._bar is None or path.suffix in (".parquet", ".arrow", ".feather") or not path.is_file():
             return None
         self._file = self._bar.open(self._path, "rb", task_id=self._task)
         return self._file

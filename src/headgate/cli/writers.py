@@ -20,7 +20,7 @@ from headgate.plan.results import SCHEMA
 
 Row = Mapping[str, Any]
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-COUNTS = pa.schema({"subscription": pa.string(), "count": pa.int64()})
+COUNTS = pa.schema([("subscription", pa.string()), pa.field("count", pa.int64())])
 
 
 class Writer(Protocol):
