@@ -5,8 +5,9 @@ Each step runs before it is told, so every number on the screen was measured jus
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -55,7 +56,7 @@ def guide(tell: Tell, events: int, subscriptions: int, save: str | None = None) 
     event = _one_event(tell, dict(rules), ticks, matches)
     _throughput(tell, facts, len(rules))
     _missed(tell, plan, dict(rules), ticks, matches, event)
-    _bad_events(tell, plan, ticks)
+    _bad_events(tell, plan, _event(ticks, event))
     _next(tell, rules, ticks, save)
 
 
@@ -74,8 +75,8 @@ def _compiled(tell: Tell, rules: Rules) -> Plan:
         "",
         *(f"  {name:<14} {text}" for name, text in rules[:6]),
         "",
-        f"All were parsed and type-checked in {checked - start:.1f} s, and compiled in {done - checked:.1f} s into one plan",
-        "that shares what they have in common.",
+        f"They were parsed and type-checked in {checked - start:.1f} s, and compiled in {done - checked:.1f} s",
+        "into one plan that shares what they have in common.",
         subscriptions=len(rules),
         checked_s=checked - start,
         compiled_s=done - checked,
@@ -135,8 +136,8 @@ def _event(ticks: pa.Table, row: int) -> dict[str, Any]:
 def _throughput(tell: Tell, facts: dict[str, Any], subscriptions: int) -> None:
     tell(
         f"{facts['events_per_s']:,.0f} events a second",
-        f"{facts['events']:,} events against {subscriptions:,} subscriptions took {facts['seconds']:.1f} s in one process,",
-        f"and gave {facts['matches']:,} matches, each a row with an id that is the same in every run.",
+        f"{facts['events']:,} events against {subscriptions:,} subscriptions, in one process: {facts['seconds']:.1f} s.",
+        f"They gave {facts['matches']:,} matches, each a row with an id that is the same in every run.",
         **facts,
     )
 
@@ -147,9 +148,8 @@ def _missed(tell: Tell, plan: Plan, rules: dict[str, str], ticks: pa.Table, matc
     symbol = ticks.column("symbol")[event].as_py()
     rows = zip(*(matches.column(c).to_pylist() for c in ("event", "subscription")), strict=True)
     matched = {name for row, name in rows if row == event}
-    watching = [
-        n for n, text in rules.items() if text.startswith(f"symbol = '{symbol}' AND price") and n not in matched
-    ]
+    start = f"symbol = '{symbol}' AND price"
+    watching = [name for name, text in rules.items() if text.startswith(start) and name not in matched]
     if explain is None or not watching:
         return
     told = str(explain(watching[0], _event(ticks, event)))
@@ -162,15 +162,15 @@ def _missed(tell: Tell, plan: Plan, rules: dict[str, str], ticks: pa.Table, matc
     )
 
 
-def _bad_events(tell: Tell, plan: Plan, ticks: pa.Table) -> None:
+def _bad_events(tell: Tell, plan: Plan, good: dict[str, Any]) -> None:
     """Two that cannot be used among three: they are told, and the third is matched."""
-    good = _event(ticks, 0)
     bad = [{**good, "price": "a lot"}, {key: value for key, value in good.items() if key != "symbol"}, good]
     found, errors = plan.match(bad, errors="collect")
     rows = errors.to_pylist()
     tell(
         "Bad events are reported, never dropped in silence",
-        f"Of three events two cannot be used. The third still gave {found.num_rows} matches; the error channel says:",
+        "The event again, once with a text for its price and once without its symbol. Both are on the error channel,",
+        f"and the {found.num_rows} matches of the sound one beside them are there as before:",
         "",
         *(f"  event {row['event']}: {row['reason']}" for row in rows),
         errors=rows,
@@ -179,31 +179,41 @@ def _bad_events(tell: Tell, plan: Plan, ticks: pa.Table) -> None:
 
 
 def _next(tell: Tell, rules: Rules, ticks: pa.Table, save: str | None) -> None:
+    headgate = _program()
+    where = Path(save or "demo")
+    lines = [
+        f"{headgate} check {where}/rules.hg",
+        f"{headgate} match {where}/rules.hg {where}/ticks.jsonl",
+        f"{headgate} match {where}/rules.hg {where}/ticks.jsonl --output counts | head",
+    ]
     if save is None:
-        lines = [
-            "headgate demo --save demo                           keep these rules and ticks in files",
-            "headgate check demo/rules.hg                        break a rule in an editor first, and see",
-            "headgate match demo/rules.hg demo/ticks.jsonl       the same on the command line",
-        ]
+        lines.insert(0, f"{headgate} demo --save {where}")
     else:
-        where = Path(save)
         where.mkdir(parents=True, exist_ok=True)
         (where / "rules.hg").write_text(script(rules), "utf-8")
         with (where / "ticks.jsonl").open("wb") as file:
             for row in range(min(SAVED, ticks.num_rows)):
                 file.write(orjson.dumps(_event(ticks, row), option=orjson.OPT_APPEND_NEWLINE))
-        lines = [
-            f"headgate check {where}/rules.hg",
-            f"headgate match {where}/rules.hg {where}/ticks.jsonl",
-            f"headgate match {where}/rules.hg {where}/ticks.jsonl --output counts | head",
-        ]
     tell(
         "What to try next",
+        *(
+            ["Keep these rules and some of the ticks as files, break a rule in an editor, and look:", ""]
+            if not save
+            else []
+        ),
         *(f"  {line}" for line in lines),
         "",
-        "README.md has the same in five lines of Python; LANGUAGE.md says what a subscription can be.",
-        commands=[line.split("   ")[0] for line in lines],
+        "README.md shows the same in five lines of Python; LANGUAGE.md says what a subscription can be.",
+        commands=lines,
     )
+
+
+def _program() -> str:
+    """How this program was called, so that the lines to copy work where it is not on the PATH."""
+    called = sys.argv[0]
+    if Path(called).name == "__main__.py":
+        return f"{Path(sys.executable).name} -m headgate.cli"
+    return "headgate" if shutil.which("headgate") or Path(called).name != "headgate" else called
 
 
 class _Screen:

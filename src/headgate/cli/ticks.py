@@ -1,7 +1,7 @@
 """The workload of the demo: stock ticks, and what ten thousand people might want to know about them.
 
-Drawn from a seed, so that every run shows the same. Few symbols are traded and watched much, and many little, as it is in
-a market: the frequencies fall with the square root of the rank.
+Drawn from a seed, so that every run shows the same. Few symbols are traded and watched much, and many little, as it is
+in a market: the frequencies fall with the square root of the rank.
 """
 
 from __future__ import annotations

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.errors import UsageError
-from headgate.plan.results import SCHEMA
+from headgate.plan.results import SCHEMA, counts_table
 
 Row = Mapping[str, Any]
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-COUNTS = pa.schema([("subscription", pa.string()), pa.field("count", pa.int64())])
+COUNTS = counts_table({}).schema
 
 
 class Writer(Protocol):
