@@ -136,7 +136,7 @@ def _event(ticks: pa.Table, row: int) -> dict[str, Any]:
 def _throughput(tell: Tell, facts: dict[str, Any], subscriptions: int) -> None:
     tell(
         f"{facts['events_per_s']:,.0f} events a second",
-        f"{facts['events']:,} events against {subscriptions:,} subscriptions, in one process: {facts['seconds']:.1f} s.",
+        f"{facts['events']:,} events against {subscriptions:,} subscriptions in one process: {facts['seconds']:.1f} s.",
         f"They gave {facts['matches']:,} matches, each a row with an id that is the same in every run.",
         **facts,
     )
@@ -186,7 +186,9 @@ def _next(tell: Tell, rules: Rules, ticks: pa.Table, save: str | None) -> None:
         f"{headgate} match {where}/rules.hg {where}/ticks.jsonl",
         f"{headgate} match {where}/rules.hg {where}/ticks.jsonl --output counts | head",
     ]
+    advice = []
     if save is None:
+        advice = ["Keep these rules and some of the ticks as files, break a rule in an editor, and look:", ""]
         lines.insert(0, f"{headgate} demo --save {where}")
     else:
         where.mkdir(parents=True, exist_ok=True)
@@ -196,11 +198,7 @@ def _next(tell: Tell, rules: Rules, ticks: pa.Table, save: str | None) -> None:
                 file.write(orjson.dumps(_event(ticks, row), option=orjson.OPT_APPEND_NEWLINE))
     tell(
         "What to try next",
-        *(
-            ["Keep these rules and some of the ticks as files, break a rule in an editor, and look:", ""]
-            if not save
-            else []
-        ),
+        *advice,
         *(f"  {line}" for line in lines),
         "",
         "README.md shows the same in five lines of Python; LANGUAGE.md says what a subscription can be.",
