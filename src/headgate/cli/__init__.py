@@ -6,7 +6,6 @@ wrong ends in one place, here, with one of three exit codes: 0 fine, 1 the input
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -43,6 +42,13 @@ class Verbs(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Before click sees it, for which it is a failure.
+            return _quietly()
+
     def main(self, args: Sequence[str] | None = None, *rest: Any, **more: Any) -> NoReturn:
         """Run, and exit: click's own exit codes are not ours."""
         more["standalone_mode"] = False
@@ -69,17 +75,21 @@ def _guarded(run: Any, as_json: bool) -> int:
         return INPUT
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
+    except BrokenPipeError:
+        return _quietly()
     except OSError as problem:
-        if problem.errno == errno.EPIPE:
-            # Whoever read our output has enough, as `head` has. Python would complain once more when it flushes.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            return FINE
         where = f"{problem.filename}: " if problem.filename else ""
         show(EnvironmentProblem(f"{where}{problem.strerror or problem}"), as_json)
         return ENVIRONMENT
 
 
-@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+def _quietly() -> int:
+    """Whoever read our output has enough, as `head` has. What is still in the buffer must not be written again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return FINE
+
+
+@click.command("headgate", cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="headgate", message="%(prog)s %(version)s")
 def main() -> None:
     """Match streams of events against very many standing subscriptions.

@@ -106,7 +106,7 @@ def _one_event(tell: Tell, rules: dict[str, str], ticks: pa.Table, matches: pa.T
     for event, name in zip(*(matches.column(c).to_pylist() for c in ("event", "subscription")), strict=True):
         found.setdefault(event, []).append(name)
     kinds = {event: len({_kind(n) for n in names}) for event, names in found.items()}
-    best = min(kinds, key=lambda event: (-kinds[event], len(found[event]), event))
+    best = min(kinds, key=lambda event: (len(found[event]) < 5, -kinds[event], len(found[event]), event))
     shown = sorted({_kind(n): n for n in found[best]}.values())
     shown += [n for n in found[best] if n not in shown]
     more = len(found[best]) - 5
