@@ -1,17 +1,25 @@
-"""Headgate: expressive publish/subscribe on Spark."""
+"""Headgate: expressive publish/subscribe on Spark.
 
-from headgate.errors import (
-    EnvironmentProblem,
-    EventError,
-    HeadgateError,
-    LanguageError,
-    LanguageErrors,
-    PlanError,
-    SchemaError,
-    UsageError,
-)
-from headgate.plan import Plan
-from headgate.subscriptions import Subscriptions
+The names below are loaded when they are first used. `headgate --help` and a bad command line then answer at once, and
+do not wait for the compiler of the kernels to load.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headgate.errors import (
+        EnvironmentProblem,
+        EventError,
+        HeadgateError,
+        LanguageError,
+        LanguageErrors,
+        PlanError,
+        SchemaError,
+        UsageError,
+    )
+    from headgate.plan import Plan
+    from headgate.subscriptions import Subscriptions
 
 __all__ = [
     "EnvironmentProblem",
@@ -25,3 +33,18 @@ __all__ = [
     "Subscriptions",
     "UsageError",
 ]
+
+_ELSEWHERE = {"Plan": "headgate.plan", "Subscriptions": "headgate.subscriptions"}
+"""The module of each name; the others are errors."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'headgate' has no attribute {name!r}")
+    value = getattr(import_module(_ELSEWHERE.get(name, "headgate.errors")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -184,7 +184,7 @@ class Subscriptions:
     @classmethod
     def load(cls, path: str | FilePath, operators: Iterable[Any] = ()) -> Subscriptions:
         try:
-            script = FilePath(path).read_text("utf-8")
+            script = FilePath(path).read_text("utf-8-sig")
         except OSError as e:
             raise UsageError(f"cannot read {path}: {e.strerror}") from None
         except UnicodeDecodeError:
@@ -266,12 +266,21 @@ class Subscriptions:
     def add_table(
         self, table: Any, id: str = "id", text: str = "text", on: str | None = None, missing: str = "null"
     ) -> Subscriptions:
+        """Add every row of a table; those with mistakes are left out, and all mistakes raised with the id of their row."""
         names, texts = _two_columns(table, id, text)
+        problems: list[LanguageError] = []
         with collector_paused():
             for name, body in zip(names, texts, strict=True):
                 if name is None or body is None:
                     raise UsageError(f"a subscription has no {'id' if name is None else 'text'}", "every row needs both")
-                self.add(str(name), body, on=on, missing=missing)
+                try:
+                    self.add(str(name), body, on=on, missing=missing)
+                except LanguageErrors as several:
+                    problems += [_of(str(name), problem) for problem in several.errors]
+                except LanguageError as problem:
+                    problems.append(_of(str(name), problem))
+        if problems:
+            raise LanguageErrors(problems)
         return self
 
     # -- analysing
@@ -345,6 +354,12 @@ def _headed(tokens: Tokens) -> Tokens:
 
 def _body(tokens: Tokens) -> Tokens:
     return tokens.part(_as(tokens) + 1, len(tokens))
+
+
+def _of(name: str, problem: LanguageError) -> LanguageError:
+    """The problem, with the subscription it is in: a table has no lines to point to."""
+    message = problem.message if name in problem.message else f"subscription {name}: {problem.message}"
+    return type(problem)(message, problem.hint, at=problem.at, place=problem.place)
 
 
 def _two_columns(table: Any, id: str, text: str) -> tuple[list[Any], list[Any]]:

@@ -44,10 +44,13 @@ def decode(
     """Columns of the needed paths, plus NOT NULL and TIME attributes; `needs=None` is all of the schema.
 
     `events` is an iterable of dicts, a `pyarrow.Table` or `RecordBatch`, a pandas frame, or anything with the Arrow
-    stream interface. In a pandas frame NaN is missing, as pandas means it; in a dict and in Arrow it is a value.
+    stream interface; what is `Decoded` already stays as it is. In a pandas frame NaN is missing, as pandas means it; in
+    a dict and in Arrow it is a value.
     An attribute without a type gives a BOOLEAN column that is TRUE where it is defined. Row numbers, in `Decoded.rows`
     and in `Rejected.row`, count from `first`.
     """
+    if isinstance(events, Decoded):
+        return events
     if isinstance(events, Columns):
         return Decoded(events, (), np.arange(events.first, events.first + events.rows))
     if isinstance(events, pa.Table | pa.RecordBatch):

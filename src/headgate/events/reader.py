@@ -33,8 +33,12 @@ def read(
     *,
     first: int = 0,
     limits: Limits = DEFAULT_LIMITS,
+    source: Any = None,
 ) -> Iterator[Decoded]:
-    """Batches of the events of a file; `-` is JSON lines from standard input."""
+    """Batches of the events of a file; `-` is JSON lines from standard input.
+
+    `source` is an open binary file to read in place of the path, whose suffix still tells the format.
+    """
     reader: Any = read_json_lines
     if os.fspath(path) != "-":
         suffix = os.path.splitext(os.fspath(path))[1].lower()
@@ -44,4 +48,4 @@ def read(
                 f"supported are {', '.join(_READERS)}, and - for JSON lines from standard input",
             )
         reader = _READERS[suffix]
-    return reader(path, schema, needs, first=first, limits=limits)  # type: ignore[no-any-return]
+    return reader(path if source is None else source, schema, needs, first=first, limits=limits)  # type: ignore[no-any-return]
