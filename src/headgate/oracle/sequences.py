@@ -47,7 +47,7 @@ class Run:
     iteration: Event | None = None
 
     def key(self) -> Hashable:
-        states = tuple((place, tuple(map(_comparable, s))) for place, s in self.states)
+        states = tuple((place, tuple(map(_comparable, s))) for place, s in self.states if s)
         return self.bound, self.iteration, states, self.t0, self.t1
 
 
