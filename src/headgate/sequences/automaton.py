@@ -111,6 +111,8 @@ class Target:
     owner: object
     states: dict[object, State] = field(default_factory=dict)
     accepts: list[int] = field(default_factory=list)
+    entry: Edge | None = None
+    """The edge from the start, of a target that has one."""
 
 
 @dataclass(eq=False)
@@ -145,6 +147,7 @@ class Automaton:
             target = Target(len(self.targets), 0, None, (stream,), spine.start.where, (spine.start,), (), owner)
             self.targets.append(target)
             edge = self.starts[key] = Edge(slot, dynamic, target, text=spine.start.where)
+            target.entry = edge
         return edge.target
 
     def _mode(self, source: Source, missing: str) -> str:
@@ -161,7 +164,7 @@ class Automaton:
                 "put it in a FILTER over its stream, and compare what it says about one event at a time",
             )
         slot = -1
-        if indexed:
+        if indexed or missing == "default":
             slot = self.slots.ask(stream, static, missing)
         else:
             dynamic = conjunction((static, dynamic))

@@ -67,19 +67,23 @@ class Programs:
 
     def trouble(self, target: Target) -> str | None:
         """Why the automaton up to `target` needs the slower path; None if the kernel can do it."""
-        state = target.origin
-        if state is None:
-            return None
         key = id(target)
         if key not in self._trouble:
             try:
-                edge = state.edges[target.after]
-                self.predicate(state, edge.dynamic)
-                self._state(state)
-                self._trouble[key] = self.trouble(state.origin)
+                self._trouble[key] = self._path(target)
             except Unsupported as reason:
                 self._trouble[key] = str(reason)
         return self._trouble[key]
+
+    def _path(self, target: Target) -> str | None:
+        state = target.origin
+        if state is None:
+            if target.entry is not None:
+                self.start(target.entry)
+            return None
+        self.predicate(state, state.edges[target.after].dynamic)
+        self._state(state)
+        return self.trouble(state.origin)
 
     def _state(self, state: State) -> None:
         if state.missing == "default":
