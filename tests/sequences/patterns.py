@@ -175,7 +175,7 @@ def pattern(draw: Draw, depth: int, streams: list[str], publish: str = "") -> st
         f"{draw(st.sampled_from(made.places))}.a AS a",
         f"{draw(st.sampled_from(made.places))}.x AS x",
         f"{draw(st.sampled_from(scope.texts))} AS k",
-        *(f"{n} AS {n}" for n in made.numbers),
+        *(f"{n} AS z{n}" for n in made.numbers),
     ]
     text = f"SELECT {', '.join(items)} FROM {made.text}"
     return f"{text} PUBLISH {publish}" if publish else text
