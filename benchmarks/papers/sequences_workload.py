@@ -1,7 +1,7 @@
 """The technical benchmark of the Cayuga paper (EDBT 2006, section 4.1): its stream and its five templates.
 
-Eight attributes, four discrete of 100 values and four continuous, uniform. A step has two equalities and two ranges. One
-attribute is primary: it occurs in all three steps with the same constant. Attributes and values are drawn by Zipf.
+Eight attributes, four discrete of 100 values and four continuous, uniform. A step has two equalities and two ranges.
+One attribute is primary: it occurs in all three steps with the same constant. Attributes and values are drawn by Zipf.
 
 Guessed, because the paper does not say: ranges are two-sided and equally spaced (25 of them), the parameterised
 predicate of LinearDyn asks for a rise of 1% over the first event, SUM is taken of all four continuous attributes, the
@@ -41,7 +41,9 @@ class Setting:
 def stream(events: int, seed: int = 1) -> Columns:
     draw = np.random.default_rng(seed)
     there = np.ones(events, np.bool_)
-    columns = {(f"d{i}",): Column(Type.parse("bigint"), there, draw.integers(0, DOMAIN, events)) for i in range(DISCRETE)}
+    columns = {
+        (f"d{i}",): Column(Type.parse("bigint"), there, draw.integers(0, DOMAIN, events)) for i in range(DISCRETE)
+    }
     columns |= {(f"c{i}",): Column(Type.parse("double"), there, draw.random(events)) for i in range(CONTINUOUS)}
     columns["at",] = Column(Type.parse("bigint"), there, np.arange(events, dtype=np.int64))
     return Columns("s", events, columns)
@@ -78,10 +80,11 @@ def steps(count: int, setting: Setting, seed: int = 2) -> list[Steps]:
         for k in range(3):
             first, other = ranged[k][0][i], ranged[k][1][i]
             low, high = lows[bounds[k][0][i]], lows[bounds[k][1][i]]
-            theta.append(
-                f"{main} AND d{seconds[k][i]} = {values[k][i]} AND c{first} BETWEEN {low:.4f} AND {low + setting.selectivity:.4f}"
-                f" AND c{other} BETWEEN {high:.4f} AND {high + setting.selectivity:.4f}"
-            )
+            ranges = [
+                f"c{c} BETWEEN {start:.4f} AND {start + setting.selectivity:.4f}"
+                for c, start in ((first, low), (other, high))
+            ]
+            theta.append(" AND ".join([main, f"d{seconds[k][i]} = {values[k][i]}", *ranges]))
         made.append(Steps((theta[0], theta[1], theta[2]), main, f"c{ranged[1][0][i]}"))
     return made
 
@@ -97,26 +100,30 @@ def _pairs_with(draw: np.random.Generator, first: NDArray[np.int64], exponent: f
     return second + (second >= first)
 
 
+def _star(source: str) -> str:
+    return " ".join(("SELECT * FROM", source))
+
+
 def linear_stat(s: Steps, _: Setting) -> str:
     one, two, three = s.theta
-    return f"SELECT * FROM FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) NEXT s) NEXT s)"
+    return _star(f"FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) NEXT s) NEXT s)")
 
 
 def linear_dyn(s: Steps, _: Setting) -> str:
     one, two, three = (f"{t} AND {s.varying} > 1.01 * e1.{s.varying}" if i else t for i, t in enumerate(s.theta))
-    return f"SELECT * FROM FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) NEXT s) NEXT s)"
+    return _star(f"FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) NEXT s) NEXT s)")
 
 
 def filtering(s: Steps, setting: Setting) -> str:
     one, two, three = s.theta
     within = f"{{DUR <= {setting.duration} AND {s.primary}}}"
-    return f"SELECT * FROM FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) NEXT {within} s) NEXT {within} s)"
+    return _star(f"FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) NEXT {within} s) NEXT {within} s)")
 
 
 def nondeterministic(s: Steps, setting: Setting) -> str:
     one, two, three = s.theta
     within = f"{{DUR <= {setting.duration} AND {s.primary}}}"
-    return f"SELECT * FROM FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) FOLD {within} s) FOLD {within} s)"
+    return _star(f"FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) FOLD {within} s) FOLD {within} s)")
 
 
 def nondeterministic_agg(s: Steps, setting: Setting) -> str:
@@ -125,9 +132,7 @@ def nondeterministic_agg(s: Steps, setting: Setting) -> str:
     for name in ("p", "q"):
         sums = ", ".join(f"SUM(c{i}) AS {name}{i}" for i in range(CONTINUOUS))
         folds.append(f"{{DUR <= {setting.duration} AND {s.primary}, {sums}}}")
-    return (
-        f"SELECT * FROM FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) FOLD {folds[0]} s) FOLD {folds[1]} s)"
-    )
+    return _star(f"FILTER {{{three}}} (FILTER {{{two}}} (FILTER {{{one}}} (s) FOLD {folds[0]} s) FOLD {folds[1]} s)")
 
 
 TEMPLATES: dict[str, Callable[[Steps, Setting], str]] = {

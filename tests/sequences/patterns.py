@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.sequences.book import select
 
 from headgate.schema import Schema
 
@@ -22,6 +23,7 @@ _numbers = st.one_of(st.integers(0, 3), st.sampled_from([0.0, 0.5, 1.0, 2.5, 2.0
 _texts = st.sampled_from(["p", "q", "pq"])
 _order = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
 _equal = st.sampled_from(["=", "<>"])
+_FUNCTIONS = ["COUNT(*)", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST", "STDDEV", "COUNT", ""]
 Draw = Any
 
 
@@ -152,7 +154,9 @@ def fold(draw: Draw, left: Sequence, run: list[str], right: str) -> str:
     names = [f"n{left.count}{i}" for i in range(draw(st.integers(0, 2)))]
     aggregates, old = [], []
     for name in names:
-        function = draw(st.sampled_from(["COUNT(*)", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST", "STDDEV", "COUNT", ""]))
+        function = draw(
+            st.sampled_from(["COUNT(*)", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST", "STDDEV", "COUNT", ""])
+        )
         if function == "COUNT(*)":
             aggregates.append(f"COUNT(*) AS {name}")
         elif function:
@@ -177,7 +181,7 @@ def pattern(draw: Draw, depth: int, streams: list[str], publish: str = "") -> st
         f"{draw(st.sampled_from(scope.texts))} AS k",
         *(f"{n} AS z{n}" for n in made.numbers),
     ]
-    text = f"SELECT {', '.join(items)} FROM {made.text}"
+    text = select(", ".join(items), made.text)
     return f"{text} PUBLISH {publish}" if publish else text
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-
-from headgate.sequences.automaton import Options
 from tests.sequences.book import by_engine, by_reference, columns_of, events_of, spines_of
 from tests.sequences.patterns import SCHEMAS, S, T, books, events
+
+from headgate.sequences.automaton import Options
 
 _options = st.builds(Options, st.booleans(), st.booleans(), st.booleans(), st.booleans())
 _modes = st.sampled_from(["null", "null", "null", "strict", "default", "total"])
@@ -33,7 +33,7 @@ def check(texts: dict[str, str], s: Any, t: Any, times: list[int], missing: str,
         batches.append([columns_of(S, part_s, first["S"]), columns_of(T, part_t, first["T"])])
         first["S"] += len(part_s)
         first["T"] += len(part_t)
-    assert by_engine(spines, batches, missing, options) == expected
+    assert by_engine(spines, batches, missing, options, SCHEMAS) == expected
 
 
 CASES = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.sequences.book import match, select
+
 from headgate.schema import Schema
-from tests.sequences.book import match
 
 MINUTE = 60_000_000
 WEEK = 7 * 24 * 60 * MINUTE
@@ -50,12 +51,16 @@ def test_s4_the_price_of_a_stock_rises_for_30_minutes() -> None:
 
 
 def test_s5_the_next_ibm_price_is_above_its_52_week_average() -> None:
-    rows = ticks(("IBM", 10, 0), ("IBM", 20, 26), ("MSFT", 99, 30), ("IBM", 30, 52), ("IBM", 21, 53), ("IBM", 1, 54), unit=WEEK)
+    rows = ticks(
+        ("IBM", 10, 0), ("IBM", 20, 26), ("MSFT", 99, 30), ("IBM", 30, 52), ("IBM", 21, 53), ("IBM", 1, 54), unit=WEEK
+    )
     ibm = "FILTER {name = 'IBM'} (stock)"
-    text = f"""SELECT e3.price AS price, mean FROM FILTER {{e3.price > mean}}
+    source = f"""FILTER {{e3.price > mean}}
                (FILTER {{DUR >= 52 WEEKS AND DUR < 53 WEEKS}} ({ibm} FOLD {{TRUE, TRUE, AVG(price) AS mean}} {ibm})
                 NEXT {{name = 'IBM'}} stock)"""
-    assert match(text, rows, schema=STOCK) == [(0, 53 * WEEK, "price=21.0, mean=20.0")]
+    assert match(select("e3.price AS price, mean", source), rows, schema=STOCK) == [
+        (0, 53 * WEEK, "price=21.0, mean=20.0")
+    ]
 
 
 def posts(*events: tuple[str, str, str, str, int]) -> list[tuple[str, str, str, str, int]]:
@@ -70,10 +75,9 @@ def test_s6_the_first_post_that_refers_to_an_article() -> None:
         ("two.org", "news", "http://b/1", "see http://m/1", 4),
         ("one.org", "news", "http://a/2", "http://m/1 again", 5),
     )
-    text = f"""SELECT e2.link AS link
-               FROM FILTER {{website = 'military.blog.com' AND category = 'US troop morale'}} (posts)
+    source = f"""FILTER {{website = 'military.blog.com' AND category = 'US troop morale'}} (posts)
                NEXT {{$2.description CONTAINS $1.link}} FILTER {{{SITES}}} (posts)"""
-    assert match(text, rows, schema=POSTS) == [(MINUTE, 4 * MINUTE, "link='http://b/1'")]
+    assert match(select("e2.link AS link", source), rows, schema=POSTS) == [(MINUTE, 4 * MINUTE, "link='http://b/1'")]
 
 
 def test_s7_postings_each_of_which_refers_to_the_one_before() -> None:
@@ -83,10 +87,10 @@ def test_s7_postings_each_of_which_refers_to_the_one_before() -> None:
         ("one.org", "", "http://a/2", "again http://a/1", 3),
         ("one.org", "", "http://a/3", "via http://b/1", 4),
     )
-    text = f"""SELECT e1.link AS first, e2.link AS last FROM FILTER {{{SITES} AND description CONTAINS 'XYZ'}} (posts)
+    source = f"""FILTER {{{SITES} AND description CONTAINS 'XYZ'}} (posts)
                FOLD {{$2.description CONTAINS $.link}} FILTER {{{SITES}}} (posts)"""
     # The post at 3 refers to the first one, which by then is no longer the last.
-    assert match(text, rows, schema=POSTS) == [
+    assert match(select("e1.link AS first, e2.link AS last", source), rows, schema=POSTS) == [
         (MINUTE, 2 * MINUTE, "first='http://a/1', last='http://b/1'"),
         (MINUTE, 4 * MINUTE, "first='http://a/1', last='http://a/3'"),
     ]
@@ -112,5 +116,10 @@ def test_autq_a_fall_of_ten_minutes_from_a_large_trade_then_a_rise_of_5_percent(
 
 
 def test_autq_is_silent_if_the_next_quote_after_the_bottom_does_not_rise_enough() -> None:
-    rows = [("A", 100.0, 20_000, 0), ("A", 80.0, 10, 10 * MINUTE), ("A", 83.0, 10, 12 * MINUTE), ("A", 99.0, 10, 13 * MINUTE)]
+    rows = [
+        ("A", 100.0, 20_000, 0),
+        ("A", 80.0, 10, 10 * MINUTE),
+        ("A", 83.0, 10, 12 * MINUTE),
+        ("A", 99.0, 10, 13 * MINUTE),
+    ]
     assert match(AUTQ, rows, schema=STOCK) == []

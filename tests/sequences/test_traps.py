@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from tests.sequences.book import (
+    STOCK,
+    by_engine,
+    by_reference,
+    columns_of,
+    events_of,
+    match,
+    select,
+    session_of,
+    spines_of,
+)
+
 from headgate.schema import Schema
 from headgate.sequences.algebra import right_filter_into_theta, simplify
 from headgate.sequences.analysis import warnings_of
-from tests.sequences.book import STOCK, by_engine, by_reference, columns_of, events_of, match, session_of, spines_of
 
 LONG = Schema.of("long", {"v": "bigint", "s": "bigint", "e": "bigint"}, ("s", "e"))
 
@@ -29,7 +40,9 @@ def test_trap_1_all_events_of_the_first_epoch_that_fits_are_taken() -> None:
 
 def test_trap_1_runs_that_two_simultaneous_events_lead_to_are_one() -> None:
     rows = stock(("A", 1, 1), ("A", 2, 2), ("A", 3, 2), ("A", 4, 3))
-    found = match("SELECT e2.price AS q, n FROM FILTER {price = 1} (stock) FOLD {TRUE, TRUE, COUNT(*) AS n} stock", rows)
+    found = match(
+        "SELECT e2.price AS q, n FROM FILTER {price = 1} (stock) FOLD {TRUE, TRUE, COUNT(*) AS n} stock", rows
+    )
     assert found == [(1, 2, "q=2.0, n=2"), (1, 2, "q=3.0, n=2"), (1, 3, "q=4.0, n=3")]
 
 
@@ -75,8 +88,8 @@ def test_trap_3_dur_equal_to_a_constant_is_warned_of() -> None:
 def test_trap_4_the_sequence_is_not_associative() -> None:
     rows = stock(("A", 1, 1), ("B", 2, 2), ("C", 3, 3), ("B", 4, 4), ("C", 5, 5))
     a, b, c = (f"FILTER {{name = '{n}'}} (stock)" for n in "ABC")
-    left = match(f"SELECT DUR AS d FROM {a} NEXT {b} NEXT {c}", rows)
-    right = match(f"SELECT DUR AS d FROM {a} NEXT {{e1_price > 2}} ({b} NEXT {c})", rows)
+    left = match(select("DUR AS d", f"{a} NEXT {b} NEXT {c}"), rows)
+    right = match(select("DUR AS d", f"{a} NEXT {{e1_price > 2}} ({b} NEXT {c})"), rows)
     assert left == [(1, 3, "d=3")]
     assert right == [(1, 5, "d=5")]
 
@@ -85,7 +98,7 @@ def test_trap_4_a_composite_right_operand_has_the_interval_of_its_own_run() -> N
     rows = stock(("B", 1, 1), ("A", 1, 2), ("C", 1, 3), ("B", 1, 4), ("C", 1, 5))
     a, b, c = (f"FILTER {{name = '{n}'}} (stock)" for n in "ABC")
     # The pair (B at 1, C at 3) began before A, so A cannot see it.
-    assert match(f"SELECT DUR AS d FROM {a} NEXT ({b} NEXT {c})", rows) == [(2, 5, "d=4")]
+    assert match(select("DUR AS d", f"{a} NEXT ({b} NEXT {c})"), rows) == [(2, 5, "d=4")]
 
 
 def test_trap_5_next_emits_once_for_each_open_left_event() -> None:
@@ -103,15 +116,17 @@ def test_trap_5_fold_emits_every_prefix_and_never_s1_alone() -> None:
 def test_trap_6_a_filter_around_a_sequence_kills_where_theta_skips() -> None:
     rows = stock(("A", 1, 1), ("A", 5, 2), ("A", 2, 3))
     first = "FILTER {price = 1} (stock)"
-    kills = match(f"SELECT e2.price AS p FROM FILTER {{e2.price < 3}} ({first} NEXT {{TRUE}} stock)", rows)
-    skips = match(f"SELECT e2.price AS p FROM {first} NEXT {{price < 3}} stock", rows)
+    kills = match(select("e2.price AS p", f"FILTER {{e2.price < 3}} ({first} NEXT {{TRUE}} stock)"), rows)
+    skips = match(select("e2.price AS p", f"{first} NEXT {{price < 3}} stock"), rows)
     assert kills == []
     assert skips == [(1, 3, "p=2.0")]
 
 
 def test_trap_6_a_filter_over_the_right_operand_may_join_theta() -> None:
     rows = stock(("A", 1, 1), ("A", 5, 2), ("A", 2, 3))
-    spines = spines_of({"s": "SELECT e2.price AS p FROM FILTER {price = 1} (stock) NEXT FILTER {price < 3} (stock)"}, STOCK)
+    spines = spines_of(
+        {"s": "SELECT e2.price AS p FROM FILTER {price = 1} (stock) NEXT FILTER {price < 3} (stock)"}, STOCK
+    )
     moved = {"s": right_filter_into_theta(spines["s"], "null")}
     assert moved["s"].steps[0].theta != spines["s"].steps[0].theta
     events = {"stock": events_of(STOCK, rows)}

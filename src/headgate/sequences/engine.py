@@ -15,7 +15,6 @@ import numpy as np
 
 from headgate.columns import Column, Columns
 from headgate.engine import Hits
-from headgate.errors import PlanError
 from headgate.language import ast
 from headgate.language.ast import TRUE, Path
 from headgate.language.spine import DUR
@@ -77,13 +76,19 @@ class Index:
     """Many patterns, compiled."""
 
     def __init__(
-        self, subscriptions: Sequence[Subscription], static: Static = Conjunctions, options: Options | None = None
+        self,
+        subscriptions: Sequence[Subscription],
+        static: Static = Conjunctions,
+        options: Options | None = None,
+        streams: Mapping[str, Schema] | None = None,
     ) -> None:
+        """`streams` are others that are fed: they move time on for ABSENT, even if no pattern reads them."""
         self.subscriptions = list(subscriptions)
         self.options = options or Options()
         self.plan = Levels(self.subscriptions)
         self.levels = [self._level(level, static) for level in self.plan.levels]
-        self.sources = sorted(self.plan.base)
+        self.streams = {**(streams or {}), **self.plan.base}
+        self.sources = sorted(self.streams)
         self.recent = np.array([s.since is not None for s in self.subscriptions], np.bool_)
         """The subscriptions that may share runs older than themselves."""
 
@@ -187,9 +192,10 @@ class Session:
     def __init__(self, index: Index) -> None:
         self.index = index
         self.tables = [RunTable(level) for level in index.levels]
-        self.clock = Clock(index.plan.base)
+        self.clock = Clock(index.streams)
         self.errors: list[Problem] = []
-        self._waiting: list[Arrivals] = []
+        self.waiting: list[Arrivals] = []
+        """Events whose epochs were not asked for yet."""
 
     @property
     def closed(self) -> int | None:
@@ -200,11 +206,11 @@ class Session:
         """Takes the epochs before `until` (default: all) and gives their matches. What is later waits."""
         parts = batches.values() if isinstance(batches, Mapping) else batches
         arrived = [self.clock.arrivals(columns, self.errors) for columns in parts]
-        events = [*self._waiting, *(a for a in arrived if a is not None and len(a))]
-        self._waiting = []
+        events = [*self.waiting, *(a for a in arrived if a is not None and len(a))]
+        self.waiting = []
         if until is not None:
             later = [(a, a.t1 >= until) for a in events]
-            self._waiting = [a.take(np.flatnonzero(mask)) for a, mask in later if mask.any()]
+            self.waiting = [a.take(np.flatnonzero(mask)) for a, mask in later if mask.any()]
             events = [a.take(np.flatnonzero(~mask)) for a, mask in later]
         closed = max((int(a.t1.max()) for a in events if len(a)), default=None)
         if until is not None:
@@ -275,10 +281,3 @@ def _each_once(parts: Sequence[Arrivals]) -> Iterable[Arrivals]:
         seen.update(a.identity[fresh].tolist())
         if fresh:
             yield a.take(np.array(fresh, np.int64))
-
-
-def check_streams(index: Index, schemas: Mapping[str, Schema]) -> None:
-    """All base streams that the index reads must be there."""
-    for name in index.plan.base:
-        if name not in schemas:
-            raise PlanError(f"the sequences read stream {name}, which is not declared")

@@ -116,6 +116,10 @@ class Memory:
         """How many texts and other values have a code."""
         return len(self._values)
 
+    def listed(self) -> list[Any]:
+        """The values, by code."""
+        return self._values
+
     def code(self, value: Any) -> int:
         """The number that stands for a value; equal texts have one."""
         key = value if isinstance(value, str) else (type(value).__name__, value)

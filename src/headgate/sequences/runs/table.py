@@ -10,7 +10,7 @@ import numpy as np
 from headgate.sequences.accepted import Rows
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals, Memory
-from headgate.sequences.runs.kernels import collect, fresh_handles, move_handles, refile
+from headgate.sequences.runs.kernels import collect, fresh_handles, install, move_handles, refile
 from headgate.sequences.stepper import Run, Stepper
 from headgate.sequences.tables import (
     ALIVE,
@@ -24,6 +24,7 @@ from headgate.sequences.tables import (
     SCALARS,
     SERIAL,
     STEPPED,
+    TIED,
     TOUCHED,
     Batch,
     Ints,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from headgate.sequences.engine import LevelIndex
 
 _ROOM = 16
+_NOTHING = np.zeros(0, np.int64)
 _SLACK = 4096
 
 
@@ -118,6 +120,16 @@ class RunTable:
         memory = self.memory
         batch = batch._replace(cells=memory.cells, defined=memory.defined)
         self.runs = refile(self._tables, batch, self.runs)
+
+    def put_in(self, waiting: Ints, count: int) -> None:
+        """Files runs that were saved; their events are in memory already."""
+        memory = self.memory
+        batch = Batch(
+            memory.cells, memory.defined, memory.t0, memory.t1, memory.stream, _NOTHING, _NOTHING, memory.size, 0
+        )
+        self.runs = install(self._tables, batch, self.runs, waiting, 0, count)
+        # Two of them may come from one epoch of the past, so the next epoch looks for equal runs.
+        self.runs.scalars[TIED] = 1
 
     def stats(self) -> dict[str, Any]:
         scalars = self.runs.scalars
