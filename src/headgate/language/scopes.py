@@ -1,0 +1,503 @@
+"""What the names in a pattern mean (SEMANTICS, section 5, "Names"), and whether its types fit.
+
+The result is a `Spine`, whose expressions hold no aliases, `$1` or bare names any more. Problems are collected, not
+raised, so that a user fixes a text in one go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from headgate.errors import DuplicateName, LanguageError, TypeProblem, UnknownName
+from headgate.language import ast
+from headgate.language.ast import TRUE, Node
+from headgate.language.catalogue import Catalogue, nearest
+from headgate.language.check import check_calls, check_graphs, check_variables
+from headgate.language.expression_types import BIGINT, BOOLEAN, DOUBLE, ExpressionType, Special, Types
+from headgate.language.spine import (
+    DUR,
+    Accumulator,
+    Merged,
+    Selected,
+    Source,
+    Spine,
+    Step,
+    attributes,
+    conjunction,
+    rewrite,
+)
+from headgate.schema import Attribute, Kind, Path, Schema, Type, format_path
+
+
+@dataclass
+class Scoped:
+    """What a check found: the spine (None if there are problems), the problems in the order of the text, and the types
+    that the text teaches of undeclared streams."""
+
+    spine: Spine | None = None
+    problems: list[LanguageError] = field(default_factory=list)
+    learned: dict[str, dict[Path, Type | None]] = field(default_factory=dict)
+
+
+def check_pattern(pattern: ast.Pattern, catalogue: Catalogue) -> Scoped:
+    """Resolve and check a pattern. Streams that other patterns PUBLISH must be in the catalogue."""
+    scoped = Scoped()
+    resolver = _Resolver(catalogue, scoped)
+    spine = resolver.pattern(pattern)
+    scoped.problems.sort(key=lambda p: p.at)
+    scoped.spine = None if scoped.problems else spine
+    return scoped
+
+
+@dataclass
+class _Bound:
+    """A primary of the spine under construction: `key` heads the paths of its values."""
+
+    alias: str
+    key: str
+    schema: Schema
+    visible: bool = True
+    accumulators: dict[str, Type | None] = field(default_factory=dict)
+
+    def path(self, path: Path) -> Path | None:
+        if len(path) == 1 and path[0] in self.accumulators:
+            return ("@" + self.key[1:], path[0])
+        return (self.key, *path) if _has(self.schema, path) else None
+
+
+def _has(schema: Schema, path: Path) -> bool:
+    return schema.get(path) is not None or not schema.declared
+
+
+@dataclass
+class _Place:
+    """Where an expression stands: what `$1`, `$2`, `$` and a bare name may reach from there."""
+
+    left: list[_Bound]
+    incoming: _Bound | None = None
+    own: bool = False
+    """In a FILTER over one primary: only that primary is seen and DUR is its own."""
+    iteration: bool = False
+    old: Mapping[str, Type | None] = field(default_factory=dict)
+    """The aggregates of this FOLD, whose values before the iteration `$.name` gives."""
+    init: bool = False
+    """The start of an aggregate: every name means `$1` and may be absent there."""
+
+
+class _Resolver:
+    def __init__(self, catalogue: Catalogue, scoped: Scoped) -> None:
+        self._catalogue = catalogue
+        self._scoped = scoped
+
+    def problem(self, problem: LanguageError) -> None:
+        self._scoped.problems.append(problem)
+
+    # -- the plan
+
+    def pattern(self, pattern: ast.Pattern) -> Spine:
+        start, steps, bound = self._sequence(pattern.source)
+        items = self._items(pattern.items, bound, pattern.at)
+        time = self._time(start)
+        schema = Schema(
+            pattern.publish or "(pattern)",
+            {(i.name,): Attribute((i.name,), i.type) for i in items},
+            declared=all(b.schema.declared for b in bound),
+        )
+        steps = [self._ticks(step, time) for step in steps]
+        start = replace(start, where=self._spans(start.where, time))
+        items = [replace(i, expression=self._spans(i.expression, time)) for i in items]
+        return Spine(start, tuple(steps), tuple(items), pattern.publish, schema)
+
+    def _sequence(self, node: Node) -> tuple[Source, list[Step], list[_Bound]]:
+        match node:
+            case ast.Filter(predicate, inner, alias):
+                return self._filter(predicate, inner, alias, node)
+            case ast.Next(left, theta, right):
+                start, steps, bound = self._sequence(left)
+                place, source = self._operand(right, bound)
+                steps.append(Step("NEXT", source, self.predicate(theta, place)))
+                return start, steps, bound
+            case ast.Fold(left, theta, keep, accumulators, right):
+                start, steps, bound = self._sequence(left)
+                place, source = self._operand(right, bound)
+                steps.append(self._fold(theta, keep, accumulators, place, source))
+                return start, steps, bound
+            case ast.Absent(left, theta, right, within):
+                start, steps, bound = self._sequence(left)
+                place, source = self._operand(right, bound)
+                ticks = self._within(within)
+                steps.append(Step("ABSENT", source, self.predicate(theta, place), within=ticks))
+                bound[-1].visible = False
+                return start, steps, bound
+        source, bound_ = self._primary(node, 0)
+        return source, [], [bound_]
+
+    def _filter(
+        self, predicate: Node, source: Node, alias: str | None, node: Node
+    ) -> tuple[Source, list[Step], list[_Bound]]:
+        start, steps, bound = self._sequence(source)
+        if not steps:
+            if alias is not None:
+                start, bound[0].alias = replace(start, alias=alias), alias
+            where = self.predicate(predicate, _Place(bound, own=True))
+            return replace(start, where=conjunction((start.where, where))), steps, bound
+        if alias is not None:
+            self.problem(
+                TypeProblem(
+                    f"AS {alias} names a FILTER over several events",
+                    "name each of them, or use (SELECT ...) AS name",
+                    at=node.at,
+                )
+            )
+        after = self.predicate(predicate, _Place(bound))
+        steps[-1] = replace(steps[-1], after=conjunction((steps[-1].after, after)))
+        return start, steps, bound
+
+    def _operand(self, node: Node, bound: list[_Bound]) -> tuple[_Place, Source]:
+        """The right operand, appended to `bound`."""
+        source, made = self._primary(node, len(bound))
+        taken = {b.alias for b in bound}
+        if made.alias in taken:
+            if made.alias != f"e{len(bound) + 1}":
+                self.problem(DuplicateName(f"two events are called {made.alias}", "give one another alias", at=node.at))
+            made.alias = ""
+        place = _Place(list(bound), made)
+        bound.append(made)
+        return place, replace(source, alias=made.alias)
+
+    def _primary(self, node: Node, place: int) -> tuple[Source, _Bound]:
+        key, automatic = f"#{place}", f"e{place + 1}"
+        match node:
+            case ast.Stream(name, alias):
+                try:
+                    schema = self._catalogue.stream(name, node.at)
+                except LanguageError as problem:
+                    self.problem(problem)
+                    schema = Schema(name, {}, declared=False)
+                made = Source(name, TRUE, schema, alias or automatic)
+            case ast.Filter(predicate, inner, alias) if _single(inner):
+                made, bound = self._primary(inner, place)
+                bound.alias = alias or bound.alias
+                where = self.predicate(predicate, _Place([bound], own=True))
+                return replace(made, where=conjunction((made.where, where)), alias=bound.alias), bound
+            case ast.Nested(pattern, alias):
+                if pattern.publish is not None:
+                    self.problem(TypeProblem("PUBLISH ends a subscription, not a part of one", "leave it away", at=node.at))
+                spine = self.pattern(pattern)
+                made = Source(spine, TRUE, spine.schema, alias or automatic)
+            case ast.Union(left, right, alias):
+                merged = self._union(left, right, node.at)
+                made = Source(merged, TRUE, merged.schema, alias or automatic)
+            case _:
+                spine = self.pattern(ast.Pattern((ast.Item(None),), node, at=node.at))
+                made = Source(spine, TRUE, spine.schema, automatic)
+        return made, _Bound(made.alias, key, made.schema)
+
+    def _union(self, left: Node, right: Node, at: int) -> Merged:
+        sides = [self._side(node) for node in (left, right)]
+        if not all(side.schema.declared for side in sides):
+            self.problem(TypeProblem("the columns of this UNION are not known", "declare its streams first", at=at))
+        columns: dict[Path, Attribute] = {}
+        for side in sides:
+            for attribute in side.schema:
+                known = columns.get(attribute.path)
+                kind = attribute.type if known is None or known.type is None else known.type
+                if known is not None and attribute.type is not None and kind != attribute.type:
+                    if {kind, attribute.type} != {BIGINT, DOUBLE}:
+                        message = (
+                            f"{format_path(attribute.path)} is {kind} on one side and {attribute.type} on the other"
+                        )
+                        self.problem(TypeProblem(message, "rename one with SELECT ... AS", at=at))
+                    kind = DOUBLE
+                columns[attribute.path] = Attribute(attribute.path, kind)
+        return Merged(sides[0], sides[1], Schema("(union)", columns, declared=all(s.schema.declared for s in sides)))
+
+    def _side(self, node: Node) -> Spine:
+        """One side of a UNION: a primary keeps its own columns, a composite has those of SELECT *."""
+        if not _single(node):
+            return self.pattern(ast.Pattern((ast.Item(None),), node, at=node.at))
+        source, _ = self._primary(node, 0)
+        items = [Selected("", ast.Attribute(("#0", *a.path)), a.type) for a in source.schema]
+        named = tuple(replace(i, name=format_path(a.path)) for i, a in zip(items, source.schema, strict=True))
+        return Spine(source, (), named, None, source.schema)
+
+    def _fold(
+        self,
+        theta: Node,
+        keep: Node,
+        accumulators: tuple[ast.Aggregate | ast.Recurrence, ...],
+        place: _Place,
+        source: Source,
+    ) -> Step:
+        incoming = place.incoming
+        assert incoming is not None
+        place = replace(place, iteration=True, old={})
+        initial = _Place(place.left, init=True)
+        made: list[Accumulator] = []
+        types: dict[str, Type | None] = {}
+        for a in accumulators:
+            if a.name in types or incoming.schema.get((a.name,)) is not None:
+                self.problem(DuplicateName(f"{a.name} is taken already", "give the aggregate another name", at=a.at))
+            types[a.name] = self._accumulated(a, place, initial)
+        place = replace(place, old=types)
+        for a in accumulators:
+            if isinstance(a, ast.Recurrence):
+                kind = self._value_type(a.step, place)
+                types[a.name] = DOUBLE if {kind, types[a.name]} == {BIGINT, DOUBLE} else types[a.name] or kind
+                step, start = self.value(a.step, place), self.value(a.start, replace(initial, old={}))
+                made.append(Accumulator("", step, start, a.name, types[a.name]))
+            elif a.operand is None:
+                made.append(Accumulator("COUNT", None, None, a.name, BIGINT))
+            else:
+                operand = self.value(a.operand, replace(place, old={}))
+                start = self.value(a.operand, initial)
+                made.append(Accumulator(a.function, operand, start, a.name, types[a.name]))
+        resolved = self.predicate(theta, place), self.predicate(keep, place)
+        incoming.accumulators = types
+        used = {n.path[1:] for e in (*resolved, *(a.operand for a in made if a.operand)) for n in attributes(e, "$")}
+        starts = {path: self._recent(path, place.left) for path in sorted(used)}
+        return Step("FOLD", source, *resolved, tuple(made), starts=starts)
+
+    def _accumulated(self, a: ast.Aggregate | ast.Recurrence, place: _Place, initial: _Place) -> Type | None:
+        if isinstance(a, ast.Recurrence):
+            return self._value_type(a.start, initial)
+        if a.function == "COUNT" or a.operand is None:
+            return BIGINT
+        found = self._value_type(a.operand, place)
+        if (
+            a.function in ("AVG", "STDDEV", "SUM")
+            and found is not None
+            and found.kind not in (Kind.BIGINT, Kind.DOUBLE)
+        ):
+            self.problem(TypeProblem(f"{a.function} needs numbers, this is {found}", at=a.operand.at))
+        if a.function in ("AVG", "STDDEV"):
+            return DOUBLE
+        if a.function == "COLLECT":
+            return None if found is None else Type(found.kind, array=True)
+        return found
+
+    def _items(self, items: tuple[ast.Item, ...], bound: list[_Bound], at: int) -> list[Selected]:
+        place = _Place(bound)
+        made: list[Selected] = []
+        for item in items:
+            if item.expression is None:
+                made += self._star(bound)
+                continue
+            name = item.name
+            if name is None and isinstance(item.expression, ast.Attribute):
+                path = item.expression.path
+                name = "_".join(path[1:] if len(path) > 1 and any(b.alias == path[0] for b in bound) else path)
+            if name is None:
+                self.problem(TypeProblem("this item of SELECT needs a name", "write AS name after it", at=item.at))
+                continue
+            made.append(Selected(name, self.value(item.expression, place), self._value_type(item.expression, place)))
+        seen: set[str] = set()
+        for selected in made:
+            if selected.name in seen:
+                self.problem(
+                    DuplicateName(f"SELECT gives two values the name {selected.name}", "rename one with AS", at=at)
+                )
+            seen.add(selected.name)
+        return made
+
+    def _star(self, bound: list[_Bound]) -> list[Selected]:
+        made = []
+        for b in (b for b in bound if b.visible):
+            types = {a.path: a.type for a in b.schema} | self._scoped.learned.get(b.schema.stream, {})
+            name = b.alias or f"e{int(b.key[1:]) + 1}"
+            made += [Selected("_".join((name, *p)), ast.Attribute((b.key, *p)), t) for p, t in types.items()]
+            made += [Selected(n, ast.Attribute(("@" + b.key[1:], n)), t) for n, t in b.accumulators.items()]
+        return made
+
+    # -- expressions
+
+    def predicate(self, node: Node, place: _Place) -> Node:
+        types = self._types(place)
+        types.predicate(node)
+        return self._checked(node, place, types)
+
+    def value(self, node: Node, place: _Place) -> Node:
+        types = self._types(place)
+        types.value(node)
+        return self._checked(node, place, types)
+
+    def _value_type(self, node: Node, place: _Place) -> Type | None:
+        """The type alone; its problems are reported where the value is resolved."""
+        return _type_of(self._types(place).value(node))
+
+    def _checked(self, node: Node, place: _Place, types: Types) -> Node:
+        problems = self._scoped.problems
+        problems += types.problems
+        lookup = self._lookup(place)
+        problems += check_calls(node, self._catalogue)
+        problems += check_graphs(node, self._catalogue, lookup)
+        problems += check_variables(node)
+        if types.problems:
+            return TRUE
+        made = rewrite(node, lambda n: self._renamed(n, place))
+        return self._durations(made, place)
+
+    def _renamed(self, node: Node, place: _Place) -> Node | None:
+        if not isinstance(node, ast.Attribute):
+            return None
+        path = self._name(node, place)
+        return ast.Literal(None, at=node.at) if path is None else ast.Attribute(path, at=node.at)
+
+    def _types(self, place: _Place) -> Types:
+        return Types(self._lookup(place), lambda node, found: self._learn(node, place, found))
+
+    def _lookup(self, place: _Place) -> Callable[[ast.Attribute], Type | None]:
+        return lambda node: self._type(self._name(node, place), place)
+
+    def _type(self, path: Path | None, place: _Place) -> Type | None:
+        if path is None:
+            return None
+        head, rest = path[0], path[1:]
+        if head == "@":
+            return place.old[rest[0]]
+        bound = self._holder(path, place)
+        if head.startswith("@"):
+            return bound.accumulators[rest[0]]
+        return self._scoped.learned.get(bound.schema.stream, {}).get(rest) or self._catalogue.attribute(
+            bound.schema, rest
+        )
+
+    def _holder(self, path: Path, place: _Place) -> _Bound:
+        if path[0] == "$":
+            assert place.incoming is not None
+            return place.incoming
+        here = [*place.left, *([place.incoming] if place.incoming else [])]
+        return next(b for b in here if b.key == "#" + path[0][1:])
+
+    def _learn(self, node: ast.Attribute, place: _Place, found: Type) -> None:
+        path = self._name(node, place)
+        if path is not None and not path[0].startswith("@"):
+            self._scoped.learned.setdefault(self._holder(path, place).schema.stream, {})[path[1:]] = found
+
+    def _name(self, node: ast.Attribute, place: _Place) -> Path | None:
+        """The holder's path of a name; None where an aggregate starts from something that is not there."""
+        path, scope = node.path, node.scope
+        if place.own:
+            if scope:
+                raise TypeProblem(f"{scope} has no meaning in a FILTER over one stream", "write the attribute alone")
+            return self._own(path, place.left[0])
+        if scope == "$2" and not place.init:
+            if place.incoming is None:
+                raise TypeProblem("$2 is the incoming event: it has a meaning only in braces of NEXT, FOLD and ABSENT")
+            return self._own(path, place.incoming, bare=True)
+        if scope == "$" and not place.init:
+            return self._iteration(path, place)
+        if not scope and (found := self._aliased(path, place)) is not None:
+            return found
+        if not scope and place.incoming is not None:
+            return self._own(path, place.incoming, bare=True)
+        found = self._recent(path, place.left)
+        if found is None and not place.init:
+            raise self._unknown(path, place)
+        return found
+
+    def _iteration(self, path: Path, place: _Place) -> Path:
+        if not place.iteration:
+            raise TypeProblem("$ is the last iteration: it has a meaning only in the braces of a FOLD", "use $1 or $2")
+        if len(path) == 1 and path[0] in place.old:
+            return ("@", path[0])
+        assert place.incoming is not None
+        return ("$", *self._own(path, place.incoming, bare=True)[1:])
+
+    def _aliased(self, path: Path, place: _Place) -> Path | None:
+        if len(path) < 2:
+            return None
+        incoming = place.incoming
+        if incoming is not None and path[0] == incoming.alias:
+            return self._iteration(path[1:], place) if place.iteration else self._own(path[1:], incoming, bare=True)
+        for b in place.left:
+            if b.alias == path[0]:
+                if not b.visible:
+                    raise TypeProblem(
+                        f"{b.alias} did not happen: it is what ABSENT waits for", "use the events before it"
+                    )
+                found = b.path(path[1:])
+                if found is None:
+                    self._catalogue.attribute(b.schema, path[1:])  # raises, and knows the hint
+                return found
+        return None
+
+    def _own(self, path: Path, bound: _Bound, *, bare: bool = False) -> Path:
+        if not bare and len(path) > 1 and path[0] == bound.alias:
+            path = path[1:]
+        self._catalogue.attribute(bound.schema, path)
+        return (bound.key, *path)
+
+    def _recent(self, path: Path, left: list[_Bound]) -> Path | None:
+        return next((found for b in reversed(left) if b.visible and (found := b.path(path)) is not None), None)
+
+    def _unknown(self, path: Path, place: _Place) -> LanguageError:
+        names = [format_path(a.path) for b in place.left for a in b.schema] + [
+            n for b in place.left for n in b.accumulators
+        ]
+        name = format_path(path)
+        return UnknownName(
+            f"no event of this sequence has an attribute {name}", nearest(name, names, "check the streams")
+        )
+
+    # -- time
+
+    def _durations(self, node: Node, place: _Place) -> Node:
+        path = (place.left[0].key, DUR) if place.own else (DUR,)
+        return rewrite(node, lambda n: ast.Attribute(path, at=n.at) if isinstance(n, ast.Duration) else None)
+
+    def _within(self, node: ast.Span | ast.Literal) -> int:
+        if isinstance(node, ast.Span):
+            return round(node.amount * ast.UNITS[node.unit])
+        if not isinstance(node.value, int) or node.value < 0:
+            self.problem(TypeProblem("WITHIN takes a length of time", "write WITHIN 30 MINUTES, or ticks", at=node.at))
+            return 0
+        return node.value
+
+    def _time(self, start: Source) -> Kind | None:
+        """The kind of TIME that the base stream of a source has, if it has one."""
+        match start.origin:
+            case Spine():
+                return self._time(start.origin.start)
+            case Merged(left):
+                return self._time(left.start)
+        found = start.schema.get(start.schema.time[-1]) if start.schema.time else None
+        return found.type.kind if found is not None and found.type is not None else None
+
+    def _ticks(self, step: Step, time: Kind | None) -> Step:
+        def spans(node: Node | None) -> Node | None:
+            return None if node is None else self._spans(node, time)
+
+        return replace(
+            step,
+            source=replace(step.source, where=self._spans(step.source.where, time)),
+            theta=self._spans(step.theta, time),
+            keep=self._spans(step.keep, time),
+            after=self._spans(step.after, time),
+            accumulators=tuple(replace(a, operand=spans(a.operand), start=spans(a.start)) for a in step.accumulators),
+        )
+
+    def _spans(self, node: Node, time: Kind | None) -> Node:
+        def change(n: Node) -> Node | None:
+            if not isinstance(n, ast.Span):
+                return None
+            if time is Kind.BIGINT:
+                message = f"{n.amount} {n.unit} has no meaning where TIME is BIGINT"
+                self.problem(TypeProblem(message, "write a number of ticks, or make TIME a TIMESTAMP", at=n.at))
+            return ast.Literal(round(n.amount * ast.UNITS[n.unit]), at=n.at)
+
+        return rewrite(node, change)
+
+
+def _single(node: Node) -> bool:
+    """Is this one primary, so that a FILTER over it sees one event?"""
+    while isinstance(node, ast.Filter):
+        node = node.source
+    return isinstance(node, ast.Stream | ast.Nested | ast.Union)
+
+
+def _type_of(found: ExpressionType) -> Type | None:
+    if isinstance(found, Type):
+        return found
+    return {Special.PREDICATE: BOOLEAN, Special.SPAN: BIGINT}.get(found)

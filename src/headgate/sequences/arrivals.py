@@ -1,0 +1,166 @@
+"""Events on their way in: their times, what is late or has none, several streams in one order, and derived streams.
+
+An event has the interval [t0, t1] that its stream's TIME says; one without TIME is an epoch of its own, in the order of
+input. An event at or before the last closed epoch is late: sequences cannot use it any more, and it is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from headgate.columns import Column, Columns
+from headgate.schema import Kind, Schema, Type, format_path
+from headgate.sequences.accepted import Rows
+from headgate.sequences.memory import Arrivals
+from headgate.sequences.tables import Ints
+
+if TYPE_CHECKING:
+    from headgate.sequences.engine import Index, LevelIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An event that sequences could not use: the row in the input of its stream, and why."""
+
+    stream: str
+    row: int
+    reason: str
+
+
+class Clock:
+    """Gives events their times; knows the last closed epoch."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self.sources = sorted(schemas)
+        self.closed: int | None = None
+        self.tick = 0
+
+    def arrivals(self, columns: Columns, errors: list[Problem]) -> Arrivals | None:
+        """The usable events of a batch; the others are entered into `errors`. None if no sequence reads the stream."""
+        schema = self._schemas.get(columns.stream)
+        if schema is None:
+            return None
+        rows = columns.first + np.arange(len(columns), dtype=np.int64)
+        if not schema.time:
+            t0 = t1 = self.tick + np.arange(len(columns), dtype=np.int64)
+            self.tick += len(columns)
+        else:
+            start, end = columns[schema.time[0]], columns[schema.time[-1]]
+            t0, t1 = np.asarray(start.values, np.int64), np.asarray(end.values, np.int64)
+            there = start.defined & end.defined
+            late = there & (t1 <= self.closed) if self.closed is not None else np.zeros(len(columns), np.bool_)
+            backward = there & ~late & (t0 > t1)
+            name = ", ".join(map(format_path, schema.time))
+            for mask, reason in (
+                (~there, f"it has no {name}, so a sequence cannot place it in time"),
+                (late, "it is late: its epoch is closed already"),
+                (backward, "it ends before it starts"),
+            ):
+                errors += [Problem(columns.stream, int(row), reason) for row in rows[mask]]
+            good = there & ~late & ~backward
+            if not good.all():
+                kept = np.flatnonzero(good)
+                columns, t0, t1, rows = columns.take(kept), t0[kept], t1[kept], rows[kept]
+        source = np.full(len(rows), self.sources.index(columns.stream), np.int64)
+        return Arrivals(columns.stream, columns, t0, t1, _identities(columns, rows), rows, source)
+
+
+def _identities(columns: Columns, rows: Ints) -> NDArray[np.uint64]:
+    """A stable number of each event: from its identity if it has one, else from its row."""
+    if columns.identity is not None:
+        prefix = columns.stream + "\0"
+        texts = columns.identity.to_pylist()
+        return np.fromiter((xxhash.xxh3_64_intdigest(f"{prefix}{t}".encode()) for t in texts), np.uint64, len(texts))
+    seed = np.uint64(xxhash.xxh3_64_intdigest(columns.stream.encode()))
+    x = rows.astype(np.uint64) + seed
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def merged_order(parts: Sequence[Arrivals]) -> tuple[Ints, list[Ints]]:
+    """All events by t1, stably; and for each part the places of its events in that order."""
+    if not parts:
+        return np.zeros(0, np.int64), []
+    times = np.concatenate([a.t1 for a in parts])
+    order = np.argsort(times, kind="stable")
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return order, np.split(places, np.cumsum([len(a) for a in parts])[:-1])
+
+
+def derived(index: Index, level: LevelIndex, rows: Rows) -> Iterator[tuple[str, Arrivals]]:
+    """The rows that patterns of a level give to streams, as events."""
+    by_producer: dict[int, list[int]] = {}
+    givers = {i for i, p in enumerate(level.producers) if p.gives is not None}
+    if not givers:
+        return
+    for i in range(len(rows)):
+        for number in givers.intersection(rows.target(i).accepts):
+            by_producer.setdefault(number, []).append(i)
+    t0, t1 = rows.times()
+    first, last = rows.first_and_last()
+    for number, which in by_producer.items():
+        producer = level.producers[number]
+        since = max(
+            (s for n in producer.subscriptions if (s := index.subscriptions[n].since) is not None), default=None
+        )
+        if since is not None:
+            which = [i for i in which if starts_after(index, level, rows, int(first[i]), since)]
+        output = level.output(number)
+        made = list(output.rows(rows, which))
+        identity = [
+            xxhash.xxh3_64_intdigest(rows.key(i) + (producer.publisher or repr(sorted(row.items()))).encode())
+            for i, row in zip(which, made, strict=True)
+        ]
+        assert producer.gives is not None
+        at = np.array(which, np.int64)
+        columns = _columns(producer.gives, producer.spine.schema, made)
+        yield (
+            producer.gives,
+            Arrivals(
+                producer.gives,
+                columns,
+                t0[at],
+                t1[at],
+                np.array(identity, np.uint64),
+                rows.memory.row[last[at]],
+                rows.memory.source[last[at]],
+            ),
+        )
+
+
+def starts_after(index: Index, level: LevelIndex, rows: Rows, first: int, since: int) -> bool:
+    """Did the run with this first event begin after a subscription came? What is nested began with its own start."""
+    stream = level.streams[int(rows.memory.stream[first])]
+    time = rows.memory.t0 if stream in index.plan.anonymous else rows.memory.t1
+    return bool(time[first] > since)
+
+
+def _columns(stream: str, schema: Schema, rows: Sequence[dict[str, Any]]) -> Columns:
+    made: dict[Any, Column] = {}
+    for attribute in schema:
+        name = ".".join(attribute.path)
+        values = [row[name] for row in rows]
+        kind = attribute.type or _type_of(values)
+        if kind.kind is Kind.DOUBLE and not kind.array:
+            values = [None if v is None else float(v) for v in values]
+        made[attribute.path] = Column.of(kind, values)
+    return Columns(stream, len(rows), made)
+
+
+def _type_of(values: Sequence[Any]) -> Type:
+    """Where nobody declared a type: that of the values."""
+    there = next((v for v in values if v is not None), None)
+    element = there[0] if isinstance(there, list) and there else there
+    for python, kind in ((bool, Kind.BOOLEAN), (int, Kind.BIGINT), (float, Kind.DOUBLE), (str, Kind.STRING)):
+        if isinstance(element, python):
+            return Type(kind, isinstance(there, list))
+    return Type(Kind.BINARY if isinstance(element, bytes) else Kind.STRING, isinstance(there, list))

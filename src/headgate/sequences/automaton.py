@@ -1,0 +1,255 @@
+"""Automata: spines to states with forward, filter and rebind edges, merged from the start on (the paper's section 3).
+
+A *state* waits for the right operand of one NEXT, FOLD or ABSENT. Its filter edge is theta, negated; a FOLD has a
+rebind edge with its keep predicate; each forward edge carries the FILTER around the step and leads to a *target*, where
+runs are accepted and wait in the states of the steps that follow. Subscriptions that agree from their start on share
+states and targets, so the automata of a level are one DAG.
+
+Each of the paper's optimisations can be switched off, for its figure 7 and for tests: without `merge` every
+subscription has states of its own; without `an`, `ai` or `fr` the static part of a predicate, or the equality, is
+decided run by run with the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from headgate.errors import PlanError
+from headgate.language import ast
+from headgate.language.ast import TRUE, Node
+from headgate.language.spine import DUR, Accumulator, Source, Spine, Step, conjunction
+from headgate.schema import Path
+from headgate.sequences.predicates import FOREVER, Decided, Equality, event_paths, late_problem, parts, refer
+
+QUOTA = 1_000_000
+"""The most runs one state may hold, unless a subscription says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    merge: bool = True
+    an: bool = True
+    ai: bool = True
+    fr: bool = True
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A static predicate of the level: a filter on events of one of its streams."""
+
+    stream: int
+    body: Node
+    missing: str
+
+
+class Slots:
+    """The static predicates of a level, each once. `Hits` of the static pass name them by number."""
+
+    def __init__(self) -> None:
+        self.predicates: list[Predicate] = []
+        self._numbers: dict[tuple[int, Node, str], int] = {}
+
+    def ask(self, stream: int, node: Node, missing: str) -> int:
+        """-1 for what every event satisfies."""
+        if node == TRUE and missing != "total":
+            return -1
+        key = (stream, node, missing)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.predicates)
+            self.predicates.append(Predicate(stream, event_paths(node), missing))
+        return number
+
+
+@dataclass(eq=False)
+class Edge:
+    slot: int
+    dynamic: Node
+    target: Target
+    bound: int = FOREVER
+    text: Node = TRUE
+    """The predicate as it was, for explanations."""
+
+
+@dataclass(eq=False)
+class State:
+    number: int
+    origin: Target
+    step: Step
+    place: int
+    stream: int
+    missing: str
+    quota: int
+    slot: int
+    theta: Node
+    equality: Equality | None
+    own_bound: int
+    keep_slot: int
+    keep: Node
+    bound: int = FOREVER
+    edges: dict[Node, Edge] = field(default_factory=dict)
+
+    @property
+    def group(self) -> tuple[int, int, Path | None]:
+        """Runs with equal groups are affected by the same events, as far as the indexes can tell."""
+        return self.stream, self.slot, None if self.equality is None else self.equality.incoming
+
+
+@dataclass(eq=False)
+class Target:
+    """Where forward edges lead. `sources` are the primaries bound here and `streams` the numbers of what they read;
+    `folds` are the accumulators by place."""
+
+    number: int
+    place: int
+    origin: State | None
+    streams: tuple[int, ...]
+    after: Node
+    sources: tuple[Source, ...]
+    folds: tuple[tuple[int, tuple[Accumulator, ...]], ...]
+    owner: object
+    states: dict[object, State] = field(default_factory=dict)
+    accepts: list[int] = field(default_factory=list)
+    entry: Edge | None = None
+    """The edge from the start, of a target that has one."""
+
+
+@dataclass(eq=False)
+class Automaton:
+    """The merged automata of one level."""
+
+    slots: Slots
+    options: Options
+    states: list[State] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+    starts: dict[object, Edge] = field(default_factory=dict)
+
+    def add(
+        self, number: int, spine: Spine, streams: Sequence[int], missing: str = "null", quota: int = QUOTA
+    ) -> Target:
+        """Enters a spine whose primaries read `streams`; `number` is accepted where it ends."""
+        owner: object = None if self.options.merge else number
+        target = self._start(spine, streams[0], missing, owner)
+        for place, step in enumerate(spine.steps, start=1):
+            state = self._state(target, step, streams[place], missing, quota, owner)
+            target = self._forward(state, step, missing, owner)
+        target.accepts.append(number)
+        return target
+
+    def _start(self, spine: Spine, stream: int, missing: str, owner: object) -> Target:
+        mode = self._mode(spine.start, missing)
+        key = (stream, spine.start.where, mode, owner)
+        edge = self.starts.get(key)
+        if edge is None:
+            found = parts(spine.start.where, 0, missing)
+            slot, dynamic = self._decide(found.static, found.dynamic, 0, stream, mode, indexed=self.options.fr)
+            target = Target(len(self.targets), 0, None, (stream,), spine.start.where, (spine.start,), (), owner)
+            self.targets.append(target)
+            edge = self.starts[key] = Edge(slot, dynamic, target, text=spine.start.where)
+            target.entry = edge
+        return edge.target
+
+    def _mode(self, source: Source, missing: str) -> str:
+        """`total` is about events of declared streams; what is derived has no missing attributes to be refused for."""
+        return "null" if missing == "total" and not isinstance(source.origin, str) else missing
+
+    def _decide(
+        self, static: Node, dynamic: Node, place: int, stream: int, missing: str, *, indexed: bool
+    ) -> tuple[int, Node]:
+        """The slot of the static part and the predicate that is left to decide run by run."""
+        if late_problem(dynamic, place):
+            raise PlanError(
+                "an operator or GRAPH inside a sequence sees the incoming event only",
+                "put it in a FILTER over its stream, and compare what it says about one event at a time",
+            )
+        slot = -1
+        if indexed or missing == "default":
+            slot = self.slots.ask(stream, static, missing)
+        else:
+            dynamic = conjunction((static, dynamic))
+            if missing == "total":
+                slot = self.slots.ask(stream, TRUE, missing)
+                dynamic = conjunction((Decided(slot, slot), dynamic)) if slot >= 0 else dynamic
+                slot = -1
+        mode = "null" if missing in ("total", "strict") else missing
+        return slot, refer(dynamic, place, lambda node: self.slots.ask(stream, node, mode))
+
+    def _state(self, origin: Target, step: Step, stream: int, missing: str, quota: int, owner: object) -> State:
+        place = origin.place + 1
+        mode = self._mode(step.source, missing)
+        starts = tuple(sorted(step.starts.items()))
+        key = (step.kind, stream, step.theta, step.keep, step.accumulators, starts, step.within, mode, quota, owner)
+        state = origin.states.get(key)
+        if state is not None:
+            return state
+        theta = parts(step.theta, place, missing, keyed=self.options.ai)
+        if theta.equality is not None and _starts_from_aggregate(theta.equality, step):
+            theta = parts(step.theta, place, missing)
+        slot, dynamic = self._decide(theta.static, theta.dynamic, place, stream, mode, indexed=self.options.an)
+        keep = parts(step.keep, place, missing)
+        keep_mode = "null" if mode == "total" else mode
+        keep_slot, keep_dynamic = self._decide(
+            keep.static, keep.dynamic, place, stream, keep_mode, indexed=self.options.fr
+        )
+        state = State(
+            len(self.states), origin, step, place, stream, missing, quota, slot, dynamic, theta.equality,
+            min(theta.bound, keep.bound), keep_slot, keep_dynamic,
+        )  # fmt: skip
+        origin.states[key] = state
+        self.states.append(state)
+        return state
+
+    def _forward(self, state: State, step: Step, missing: str, owner: object) -> Target:
+        edge = state.edges.get(step.after)
+        if edge is not None:
+            return edge.target
+        mode = "null" if missing == "total" else missing
+        found = parts(step.after, state.place, missing)
+        # Nothing has come in when ABSENT comes out, so nothing is static there.
+        indexed = self.options.fr and step.kind != "ABSENT"
+        dynamic = conjunction((found.dynamic, _bounded(found.bound)))
+        slot, dynamic = self._decide(found.static, dynamic, state.place, state.stream, mode, indexed=indexed)
+        above = state.origin
+        folds = above.folds
+        if step.accumulators:
+            folds = (*folds, (state.place, step.accumulators))
+        target = Target(
+            len(self.targets), state.place, state, (*above.streams, state.stream), step.after,
+            (*above.sources, step.source), folds, owner,
+        )  # fmt: skip
+        self.targets.append(target)
+        state.edges[step.after] = Edge(slot, dynamic, target, found.bound, step.after)
+        return target
+
+    def settle_bounds(self) -> None:
+        """How long a run at each state can still lead to something: DUR only grows, so a bound on any later step
+        holds from the start."""
+        reach: dict[int, int] = {}
+        for target in reversed(self.targets):
+            for state in target.states.values():
+                onward = max((min(e.bound, reach[e.target.number]) for e in state.edges.values()), default=FOREVER)
+                state.bound = min(state.own_bound, onward)
+            held = [s.bound if s.step.kind != "ABSENT" else FOREVER for s in target.states.values()]
+            reach[target.number] = FOREVER if target.accepts or not held else max(held)
+
+
+def _bounded(bound: int) -> Node:
+    """The bound on DUR as a predicate again: another edge of the state may allow a longer run."""
+    return TRUE if bound == FOREVER else ast.Compare("<=", ast.Attribute((DUR,)), ast.Literal(bound))
+
+
+def _starts_from_aggregate(equality: Equality, step: Step) -> bool:
+    """The AI index holds values of events only."""
+    start = step.starts.get(equality.held[1:]) if equality.held[0] == "$" else None
+    return start is not None and start[0].startswith("@")
+
+
+def path_of(target: Target) -> Iterator[State]:
+    """The states from the start to a target."""
+    above: list[State] = []
+    at: Target | None = target
+    while at is not None and at.origin is not None:
+        above.append(at.origin)
+        at = at.origin.origin
+    return reversed(above)

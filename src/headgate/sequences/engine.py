@@ -1,0 +1,283 @@
+"""The sequence engine: compile many patterns into levels of automata, then feed batches of columns.
+
+`Index` is immutable and shared; a `Session` holds what lives between batches. A feed takes the epochs of its batch one
+level at a time: static predicates for all events, then the kernel, then the stepper for what the kernel cannot do; what
+patterns give becomes columns for the level above. Events that cannot be used are in `errors`, with their reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from headgate.columns import Column, Columns
+from headgate.engine import Hits
+from headgate.language import ast
+from headgate.language.ast import TRUE, Path
+from headgate.language.spine import DUR
+from headgate.schema import Kind, Schema, Type
+from headgate.sequences.accepted import Output, Rows
+from headgate.sequences.arrivals import Clock, Problem, derived, merged_order
+from headgate.sequences.automaton import Automaton, Options, Slots
+from headgate.sequences.index import Layout, Numbered, Programs, number
+from headgate.sequences.levels import Joined, Level, Levels, Producer, Subscription
+from headgate.sequences.matches import Matches
+from headgate.sequences.memory import Arrivals
+from headgate.sequences.predicates import event_paths
+from headgate.sequences.runs.table import RunTable
+from headgate.sequences.static.index import Conjunctions, Static, StaticIndex
+from headgate.sequences.tables import Ints
+
+
+@dataclass
+class LevelIndex:
+    """One level, compiled. `producers` are numbered; targets accept those numbers."""
+
+    level: Level
+    streams: list[str]
+    layout: Layout
+    slots: Slots
+    compiled: Automaton
+    interpreted: Automaton
+    numbered: Numbered
+    producers: list[Producer]
+    slow: dict[int, str]
+    """Producers on the slower path, with the reason."""
+    statics: dict[int, tuple[StaticIndex, Ints]]
+    sides: dict[str, list[StaticIndex | None]]
+    outputs: dict[int, Output] = field(default_factory=dict)
+    accepts: tuple[Ints, Ints] = field(init=False)
+    """The subscriptions that each numbered target accepts for, as offsets and a list."""
+    producer_of: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = [[s for p in t.accepts for s in self.producers[p].subscriptions] for t in self.numbered.targets]
+        offsets = np.concatenate([[0], np.cumsum([len(f) for f in found])]).astype(np.int64)
+        self.accepts = (offsets, np.array([s for f in found for s in f], np.int64))
+        self.producer_of = {s: i for i, p in enumerate(self.producers) for s in p.subscriptions}
+
+    @property
+    def text_aggregates(self) -> bool:
+        """Does a run of the kernel hold texts in its aggregates?"""
+        texts = (Kind.STRING, Kind.BINARY)
+        kinds = (a.type for s in self.numbered.states for a in s.step.accumulators)
+        return any(kind is not None and kind.kind in texts for kind in kinds)
+
+    def output(self, producer: int) -> Output:
+        if producer not in self.outputs:
+            self.outputs[producer] = Output(self.producers[producer].spine)
+        return self.outputs[producer]
+
+
+class Index:
+    """Many patterns, compiled."""
+
+    def __init__(
+        self,
+        subscriptions: Sequence[Subscription],
+        static: Static = Conjunctions,
+        options: Options | None = None,
+        streams: Mapping[str, Schema] | None = None,
+    ) -> None:
+        """`streams` are others that are fed: they move time on for ABSENT, even if no pattern reads them."""
+        self.subscriptions = list(subscriptions)
+        self.options = options or Options()
+        self.plan = Levels(self.subscriptions)
+        self.levels = [self._level(level, static) for level in self.plan.levels]
+        self.streams = {**(streams or {}), **self.plan.base}
+        self.sources = sorted(self.streams)
+        self.recent = np.array([s.since is not None for s in self.subscriptions], np.bool_)
+        """The subscriptions that may share runs older than themselves."""
+
+    def _level(self, level: Level, static: Static) -> LevelIndex:
+        streams = list(level.inputs)
+        numbers = {name: i for i, name in enumerate(streams)}
+        layout = Layout([self.plan.schemas.get(name, level.inputs[name]) for name in streams])
+        slots = Slots()
+        compiled, interpreted = Automaton(slots, self.options), Automaton(slots, self.options)
+        programs = Programs(layout)
+        slow: dict[int, str] = {}
+        for i, producer in enumerate(level.producers):
+            reads = [numbers[name] for name in producer.streams]
+            target = compiled.add(i, producer.spine, reads, producer.missing, producer.quota)
+            trouble = programs.trouble(target)
+            if trouble is not None:
+                target.accepts.remove(i)
+                slow[i] = trouble
+                interpreted.add(i, producer.spine, reads, producer.missing, producer.quota)
+            self._needs(producer, reads, layout, everything=trouble is not None)
+        compiled.settle_bounds()
+        interpreted.settle_bounds()
+        numbered = number(compiled, programs)
+        statics = _statics(slots, layout, static)
+        sides = {
+            union.name: [_side_index(side.source, union, static) for side in union.sides] for union in level.unions
+        }
+        return LevelIndex(
+            level, streams, layout, slots, compiled, interpreted, numbered, level.producers, slow, statics, sides
+        )
+
+    def _needs(self, producer: Producer, reads: Sequence[int], layout: Layout, *, everything: bool) -> None:
+        """The attributes that SELECT asks of bound events; on the slower path those of the predicates too."""
+        nodes = [item.expression for item in producer.spine.items]
+        starts: list[Path] = []
+        for step in producer.spine.steps if everything else ():
+            nodes += [step.theta, step.keep, step.after]
+            nodes += [n for a in step.accumulators for n in (a.operand, a.start) if n is not None]
+            starts += [start for start in step.starts.values() if start is not None]
+        place = 0
+        for place, step in enumerate(producer.spine.steps if everything else (), start=1):
+            for path in step.starts:
+                layout.column(reads[place], path)
+        for node in nodes:
+            for n in ast.walk(node):
+                if isinstance(n, ast.Attribute):
+                    starts.append(n.path)
+        for path in starts:
+            if path[0].startswith("#") and len(path) > 1:
+                layout.column(reads[int(path[0][1:])], path[1:])
+
+    def needs(self) -> dict[str, frozenset[Path]]:
+        """The attributes of each base stream that the index reads, TIME included."""
+        found: dict[str, set[Path]] = {name: set(schema.time) for name, schema in self.plan.base.items()}
+        for level in self.levels:
+            for name, columns in zip(level.streams, level.layout.columns, strict=True):
+                if name in found:
+                    found[name].update(columns)
+            for predicate in level.slots.predicates:
+                name = level.streams[predicate.stream]
+                if name in found:
+                    body = ast.walk(predicate.body)
+                    found[name].update(n.path for n in body if isinstance(n, ast.Attribute))
+                    if predicate.missing == "total":
+                        found[name].update(a.path for a in self.plan.base[name])
+            for union in level.level.unions:
+                for side in union.sides:
+                    if side.stream in found:
+                        found[side.stream].update(a.path for a in union.schema)
+                        if side.source is not None:
+                            body = ast.walk(event_paths(side.source.where))
+                            found[side.stream].update(n.path for n in body if isinstance(n, ast.Attribute))
+        return {name: frozenset(p for p in paths if p[-1] != DUR) for name, paths in found.items()}
+
+    def session(self) -> Session:
+        return Session(self)
+
+
+def _statics(slots: Slots, layout: Layout, static: Static) -> dict[int, tuple[StaticIndex, Ints]]:
+    """An index of static predicates for each stream, with the slots its numbers stand for."""
+    by_stream: dict[int, list[int]] = {}
+    for slot, predicate in enumerate(slots.predicates):
+        by_stream.setdefault(predicate.stream, []).append(slot)
+    made = {}
+    for stream, ours in by_stream.items():
+        bodies = [(slots.predicates[s].body, slots.predicates[s].missing) for s in ours]
+        made[stream] = (static(layout.schemas[stream], bodies), np.array(ours, np.int64))
+    return made
+
+
+def _side_index(source: Any, union: Joined, static: Static) -> StaticIndex | None:
+    if source is None or (source.where == TRUE and union.missing != "total"):
+        return None
+    mode = union.missing if isinstance(source.origin, str) or union.missing != "total" else "null"
+    return static(source.schema, [(event_paths(source.where), mode)])
+
+
+class Session:
+    """The runs of an index, and the events they have bound. Feed it batches in the order of time."""
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self.tables = [RunTable(level) for level in index.levels]
+        self.clock = Clock(index.streams)
+        self.errors: list[Problem] = []
+        self.waiting: list[Arrivals] = []
+        """Events whose epochs were not asked for yet."""
+
+    @property
+    def closed(self) -> int | None:
+        """The last epoch that is done; an event at or before it is late."""
+        return self.clock.closed
+
+    def feed(self, batches: Mapping[str, Columns] | Iterable[Columns], until: int | None = None) -> Matches:
+        """Takes the epochs before `until` (default: all) and gives their matches. What is later waits."""
+        parts = batches.values() if isinstance(batches, Mapping) else batches
+        arrived = [self.clock.arrivals(columns, self.errors) for columns in parts]
+        events = [*self.waiting, *(a for a in arrived if a is not None and len(a))]
+        self.waiting = []
+        if until is not None:
+            later = [(a, a.t1 >= until) for a in events]
+            self.waiting = [a.take(np.flatnonzero(mask)) for a, mask in later if mask.any()]
+            events = [a.take(np.flatnonzero(~mask)) for a, mask in later]
+        closed = max((int(a.t1.max()) for a in events if len(a)), default=None)
+        if until is not None:
+            closed = until - 1 if closed is None else max(closed, until - 1)
+        if closed is None:
+            return Matches.none(self.index)
+        closed = max(closed, self.clock.closed) if self.clock.closed is not None else closed
+        self.clock.closed = closed
+        found = Matches(self.index)
+        streams: dict[str, list[Arrivals]] = {}
+        for a in events:
+            streams.setdefault(a.stream, []).append(a)
+        for at, level in enumerate(self.index.levels):
+            self._unions(level, streams)
+            rows = self._level(at, level, streams, closed)
+            found.add(level, rows)
+            for name, arrivals in derived(self.index, level, rows):
+                streams.setdefault(name, []).append(arrivals)
+        return found.sorted()
+
+    def _unions(self, level: LevelIndex, streams: dict[str, list[Arrivals]]) -> None:
+        for union in level.level.unions:
+            parts: list[Arrivals] = []
+            for side, test in zip(union.sides, level.sides[union.name], strict=True):
+                for a in streams.get(side.stream, ()):
+                    if test is not None:
+                        a = a.take(test.evaluate(with_duration(a)).event)
+                    parts.append(_renamed(a, union))
+            streams[union.name] = list(_each_once(parts))
+
+    def _level(self, at: int, level: LevelIndex, streams: Mapping[str, list[Arrivals]], closed: int) -> Rows:
+        parts = [(i, a) for i, name in enumerate(level.streams) for a in streams.get(name, ()) if len(a)]
+        order, places = merged_order([a for _, a in parts])
+        table = self.tables[at]
+        hits: list[tuple[Ints, Ints]] = []
+        for (stream, a), place in zip(parts, places, strict=True):
+            if stream in level.statics:
+                test, slots = level.statics[stream]
+                found: Hits = test.evaluate(with_duration(a))
+                hits.append((place[found.event], slots[found.slot]))
+        return table.advance([(s, a, p) for (s, a), p in zip(parts, places, strict=True)], len(order), hits, closed)
+
+    def stats(self) -> dict[str, Any]:
+        return {"closed": self.closed, "levels": [table.stats() for table in self.tables]}
+
+
+def with_duration(a: Arrivals) -> Columns:
+    """The columns with the length of each event, which a FILTER over one stream may ask."""
+    length = Column(Type(Kind.BIGINT), np.ones(len(a), np.bool_), a.t1 - a.t0 + 1)
+    return Columns(a.columns.stream, len(a), {**a.columns.columns, (DUR,): length}, a.columns.first)
+
+
+def _renamed(a: Arrivals, union: Joined) -> Arrivals:
+    """With the columns of the UNION: what is BIGINT here and DOUBLE on the other side is DOUBLE."""
+    columns = dict(a.columns.columns)
+    for attribute in union.schema:
+        held = columns.get(attribute.path)
+        if held is not None and attribute.type == Type(Kind.DOUBLE) and held.type == Type(Kind.BIGINT):
+            columns[attribute.path] = Column(attribute.type, held.defined, np.asarray(held.values, np.float64))
+    return replace(a, stream=union.name, columns=replace(a.columns, columns=columns))
+
+
+def _each_once(parts: Sequence[Arrivals]) -> Iterable[Arrivals]:
+    """A UNION is a set: the same event from two sides is one."""
+    seen: set[int] = set()
+    for a in parts:
+        fresh = [i for i, identity in enumerate(a.identity.tolist()) if identity not in seen]
+        seen.update(a.identity[fresh].tolist())
+        if fresh:
+            yield a.take(np.array(fresh, np.int64))

@@ -1,0 +1,337 @@
+"""Automata to tables: numbers for states, edges and groups, programs for dynamic predicates, columns for attributes.
+
+Only what leads to an accepted subscription is entered. Groups are the AN and AI index: all states whose theta has the
+same static part and compares the same attribute of the incoming event. Edges of a state are sorted by slot, so that the
+kernel can look hits up among them (FR index).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from headgate.language.ast import TRUE, Node, Path
+from headgate.language.spine import Accumulator
+from headgate.schema import Schema, Type
+from headgate.sequences import tables
+from headgate.sequences.aggregates import WIDTH
+from headgate.sequences.automaton import Automaton, Edge, State, Target
+from headgate.sequences.programs.compiler import (
+    FUNCTIONS,
+    TEXT,
+    Instruction,
+    Place,
+    Unsupported,
+    compile_program,
+    is_float,
+    sort_of,
+)
+from headgate.sequences.tables import Ints, Tables
+
+KINDS = {"NEXT": tables.NEXT_STEP, "FOLD": tables.FOLD_STEP, "ABSENT": tables.ABSENT_STEP}
+
+
+@dataclass
+class Layout:
+    """Which attribute of which stream of the level lies in which column of its memory, and the codes of literals."""
+
+    schemas: list[Schema]
+    columns: list[dict[Path, int]] = field(default_factory=list)
+    texts: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.columns = self.columns or [{} for _ in self.schemas]
+
+    def column(self, stream: int, path: Path) -> tuple[int, Type | None]:
+        found = self.schemas[stream].get(path)
+        columns = self.columns[stream]
+        return columns.setdefault(path, len(columns)), None if found is None else found.type
+
+    def code(self, text: str) -> int:
+        return self.texts.setdefault(text, len(self.texts))
+
+
+def width_of(accumulators: Sequence[Accumulator]) -> int:
+    """Cells of a FOLD: a tag and a value for each part of each state."""
+    return sum(2 * WIDTH[a.function] for a in accumulators)
+
+
+@dataclass
+class Programs:
+    """Compiles predicates once each, and says why one cannot be compiled."""
+
+    layout: Layout
+    _trouble: dict[int, str | None] = field(default_factory=dict)
+
+    def trouble(self, target: Target) -> str | None:
+        """Why the automaton up to `target` needs the slower path; None if the kernel can do it."""
+        key = id(target)
+        if key not in self._trouble:
+            try:
+                self._trouble[key] = self._path(target)
+            except Unsupported as reason:
+                self._trouble[key] = str(reason)
+        return self._trouble[key]
+
+    def _path(self, target: Target) -> str | None:
+        state = target.origin
+        if state is None:
+            if target.entry is not None:
+                self.start(target.entry)
+            return None
+        self.predicate(state, state.edges[target.after].dynamic)
+        self._state(state)
+        return self.trouble(state.origin)
+
+    def _state(self, state: State) -> None:
+        if state.missing == "default":
+            for node in (state.theta, state.keep, *(e.dynamic for e in state.edges.values())):
+                if node != TRUE:
+                    raise Unsupported("a dynamic predicate in `default` mode")
+        self.predicate(state, state.theta)
+        self.predicate(state, state.keep)
+        for a in state.step.accumulators:
+            if a.function not in FUNCTIONS:
+                raise Unsupported(a.function)
+            if a.operand is not None and sort_of(a.type) == TEXT and a.function in ("MIN", "MAX"):
+                raise Unsupported(f"{a.function} of texts")
+            self.expression(state, a.operand)
+            self.expression(state, a.start)
+
+    def predicate(self, state: State, node: Node) -> list[Instruction] | None:
+        return None if node == TRUE else compile_program(node, self._place(state))
+
+    def expression(self, state: State, node: Node | None) -> list[Instruction] | None:
+        return None if node is None else compile_program(node, self._place(state))
+
+    def start(self, edge: Edge) -> list[Instruction] | None:
+        place = Place(
+            0,
+            lambda _, path: self.layout.column(edge.target.streams[0], path),
+            _no_aggregate,
+            _no_start,
+            self.layout.code,
+        )
+        return None if edge.dynamic == TRUE else compile_program(edge.dynamic, place)
+
+    def _place(self, state: State) -> Place:
+        origin = state.origin
+        streams = origin.streams
+
+        def column(place: int, path: Path) -> tuple[int, Type | None]:
+            stream = state.stream if place == state.place else streams[place]
+            return self.layout.column(stream, path)
+
+        def aggregate(place: int, name: str) -> tuple[int, str, Type | None]:
+            cell = 0
+            for at, accumulators in (*origin.folds, (state.place, state.step.accumulators)):
+                for a in accumulators:
+                    if at == place and a.name == name:
+                        return cell, a.function, a.type
+                    cell += 2 * WIDTH[a.function]
+            raise AssertionError(f"no aggregate {name} at {place}")
+
+        return Place(state.place, column, aggregate, state.step.starts.get, self.layout.code)
+
+
+def _no_aggregate(place: int, name: str) -> tuple[int, str, Type | None]:
+    raise AssertionError((place, name))
+
+
+def _no_start(path: Path) -> Path | None:
+    raise AssertionError(path)
+
+
+@dataclass
+class Numbered:
+    """Tables with the states and targets they number, and the streams whose events they read."""
+
+    tables: Tables
+    states: list[State]
+    targets: list[Target]
+
+
+def number(automaton: Automaton, programs: Programs) -> Numbered:
+    return _Numbering(automaton, programs).build()
+
+
+class _Numbering:
+    def __init__(self, automaton: Automaton, programs: Programs) -> None:
+        self._automaton = automaton
+        self._programs = programs
+        self._code: list[Instruction] = []
+        self._known: dict[tuple[Instruction, ...], int] = {}
+        useful = _useful(automaton)
+        self._targets = [t for t in automaton.targets if t.number in useful]
+        self._states = [s for t in self._targets for s in t.states.values() if _leads(s, useful)]
+        self._useful = useful
+        self._state_number = {id(s): i for i, s in enumerate(self._states)}
+        self._target_number = {id(t): i for i, t in enumerate(self._targets)}
+
+    def build(self) -> Numbered:
+        states, programs = self._states, self._programs
+        groups, held = self._groups()
+        places = max([t.place for t in self._targets] + [s.place for s in states], default=0) + 1
+        cells = max([width_of(s.step.accumulators) + _cells_before(s) for s in states], default=0)
+        accs: list[tuple[State, Accumulator, int]] = []
+        for s in states:
+            cell = tables.HANDLES + places + _cells_before(s)
+            for a in s.step.accumulators:
+                accs.append((s, a, cell))
+                cell += 2 * WIDTH[a.function]
+        edges = [self._edges(s) for s in states]
+        flat = [e for group in edges for e in group]
+        starts = [e for e in self._automaton.starts.values() if e.target.number in self._useful]
+        slots = len(self._automaton.slots.predicates)
+        streams = len(programs.layout.schemas)
+        known = self._state_number
+        waits = [[known[id(s)] for s in t.states.values() if id(s) in known] for t in self._targets]
+        group_list = list(groups)
+        made = Tables(
+            code=np.zeros((0, 5), np.int64),
+            kind=_ints(KINDS[s.step.kind] for s in states),
+            place=_ints(s.place for s in states),
+            group=_ints(groups[self._group_key(s)] for s in states),
+            theta=_ints(self._program(programs.predicate(s, s.theta)) for s in states),
+            bound=_ints(s.bound for s in states),
+            keep_slot=_ints(s.keep_slot for s in states),
+            keep=_ints(self._program(programs.predicate(s, s.keep)) for s in states),
+            within=_ints(s.step.within for s in states),
+            quota=_ints(s.quota for s in states),
+            held_place=held[0],
+            held_column=held[1],
+            held_mode=held[2],
+            held_else=held[3],
+            acc_from=_offsets(len(s.step.accumulators) for s in states),
+            acc_function=_ints(FUNCTIONS[a.function] for _, a, _ in accs),
+            acc_cell=_ints(cell for _, _, cell in accs),
+            acc_operand=_ints(self._program(programs.expression(s, a.operand)) for s, a, _ in accs),
+            acc_start=_ints(self._program(programs.expression(s, a.start)) for s, a, _ in accs),
+            edge_from=_offsets(map(len, edges)),
+            edge_slot=_ints(e.slot for e in flat),
+            edge_program=_ints(
+                self._program(programs.predicate(s, e.dynamic))
+                for s, group in zip(states, edges, strict=True)
+                for e in group
+            ),
+            edge_target=_ints(self._target_number[id(e.target)] for e in flat),
+            state_from=_offsets(map(len, waits)),
+            states=_ints(n for s in waits for n in s),
+            accepts=_ints(len(t.accepts) for t in self._targets),
+            group_column=_ints(-1 if g[2] is None else programs.layout.column(g[0], g[2])[0] for g in group_list),
+            group_mode=_ints(g[3] for g in group_list),
+            **_by_slot("group", "groups", [(i, g[1], g[0]) for i, g in enumerate(group_list)], slots, streams, "open"),
+            **_by_slot(
+                "start",
+                "starts",
+                [(i, e.slot, e.target.streams[0]) for i, e in enumerate(starts)],
+                slots,
+                streams,
+                "free",
+            ),
+            start_program=_ints(self._program(programs.start(e)) for e in starts),
+            start_target=_ints(self._target_number[id(e.target)] for e in starts),
+            cells_at=tables.HANDLES + places,
+            width=tables.HANDLES + places + cells,
+        )
+        code = np.array(self._code or [(0, 0, 0, 0, 0)], np.int64)
+        return Numbered(made._replace(code=code), states, self._targets)
+
+    def _program(self, program: list[Instruction] | None) -> int:
+        if program is None:
+            return -1
+        key = tuple(program)
+        at = self._known.get(key)
+        if at is None:
+            at = self._known[key] = len(self._code)
+            self._code += program
+        return at
+
+    def _edges(self, state: State) -> list[Edge]:
+        found = [e for e in state.edges.values() if e.target.number in self._useful]
+        return sorted(found, key=lambda e: e.slot)
+
+    def _group_key(self, state: State) -> tuple[int, int, Path | None, int]:
+        stream, slot, path = state.group
+        return stream, slot, path, 0 if path is None else self._modes(state)[0]
+
+    def _modes(self, state: State) -> tuple[int, int, int]:
+        """How the keys of the incoming, the held and the first held value are made; see `_key` in the kernel."""
+        layout, equality = self._programs.layout, state.equality
+        assert equality is not None
+        kinds = [layout.column(state.stream, equality.incoming)[1]]
+        for path in self._held_paths(state):
+            stream = state.stream if path[0] == "$" else self._stream(state, path)
+            kinds.append(layout.column(stream, path[1:])[1])
+        reals = [is_float(kind) for kind in kinds]
+        modes = [0 if not r else 1 if all(reals) else 2 for r in reals]
+        return modes[0], modes[1], modes[-1]
+
+    def _held_paths(self, state: State) -> list[Path]:
+        assert state.equality is not None
+        held = state.equality.held
+        start = state.step.starts.get(held[1:]) if held[0] == "$" else None
+        return [held] if start is None else [held, start]
+
+    def _stream(self, state: State, path: Path) -> int:
+        return state.origin.streams[int(path[0][1:])]
+
+    def _groups(self) -> tuple[dict[tuple[int, int, Path | None, int], int], list[Ints]]:
+        groups: dict[tuple[int, int, Path | None, int], int] = {}
+        held: list[tuple[int, int, int, int]] = []
+        layout = self._programs.layout
+        for state in self._states:
+            groups.setdefault(self._group_key(state), len(groups))
+            if state.equality is None:
+                held.append((0, -1, 0, -1))
+                continue
+            paths, modes = self._held_paths(state), self._modes(state)
+            first = paths[0]
+            place = state.place if first[0] == "$" else int(first[0][1:])
+            stream = state.stream if first[0] == "$" else self._stream(state, first)
+            packed = -1
+            if len(paths) > 1:
+                column = layout.column(self._stream(state, paths[1]), paths[1][1:])[0]
+                packed = int(paths[1][0][1:]) << 32 | column << 2 | modes[2]
+            held.append((place, layout.column(stream, first[1:])[0], modes[1], packed))
+        return groups, [_ints(column) for column in zip(*held, strict=True)] if held else [_ints(())] * 4
+
+
+def _useful(automaton: Automaton) -> set[int]:
+    found: set[int] = set()
+    for target in reversed(automaton.targets):
+        if target.accepts or any(_leads(s, found) for s in target.states.values()):
+            found.add(target.number)
+    return found
+
+
+def _leads(state: State, useful: set[int]) -> bool:
+    return any(e.target.number in useful for e in state.edges.values())
+
+
+def _cells_before(state: State) -> int:
+    return sum(width_of(accumulators) for _, accumulators in state.origin.folds)
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, np.int64)
+
+
+def _offsets(lengths: Iterable[int]) -> Ints:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(_ints(lengths), dtype=np.int64)])
+
+
+def _by_slot(
+    one: str, many: str, entries: list[tuple[int, int, int]], slots: int, streams: int, always: str
+) -> dict[str, Ints]:
+    """Entries by the slot they wait for, and those that wait for none by their stream."""
+    slotted = sorted((slot, i) for i, slot, _ in entries if slot >= 0)
+    open_ = sorted((stream, i) for i, slot, stream in entries if slot < 0)
+    return {
+        f"{one}_from": _offsets(np.bincount(_ints(s for s, _ in slotted), minlength=slots)),
+        many: _ints(i for _, i in slotted),
+        f"{always}_from": _offsets(np.bincount(_ints(s for s, _ in open_), minlength=streams)),
+        f"{always}_{many}": _ints(i for _, i in open_),
+    }

@@ -1,0 +1,178 @@
+"""The runs of one level, with the memory of the events they have bound: what lives between two batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headgate.sequences.accepted import Rows
+from headgate.sequences.kernels import advance
+from headgate.sequences.memory import Arrivals, Memory
+from headgate.sequences.runs.kernels import collect, fresh_handles, install, move_handles, refile
+from headgate.sequences.stepper import Run, Stepper
+from headgate.sequences.tables import (
+    ALIVE,
+    CREATED,
+    DROPPED,
+    EXPIRED,
+    FREE,
+    KILLED,
+    MASK,
+    SAME,
+    SCALARS,
+    SERIAL,
+    STEPPED,
+    TIED,
+    TOUCHED,
+    Batch,
+    Ints,
+    Runs,
+)
+
+if TYPE_CHECKING:
+    from headgate.sequences.engine import LevelIndex
+
+_ROOM = 16
+_NOTHING = np.zeros(0, np.int64)
+_SLACK = 4096
+
+
+class RunTable:
+    def __init__(self, level: LevelIndex) -> None:
+        self._level = level
+        layout = level.layout
+        types = [
+            {path: None if (a := schema.get(path)) is None else a.type for path in columns}
+            for schema, columns in zip(layout.schemas, layout.columns, strict=True)
+        ]
+        self.memory = Memory(layout.columns, types, layout.texts)
+        self._tables = level.numbered.tables
+        self.stepper = Stepper(level.interpreted, self.memory)
+        states, groups = len(level.numbered.states), len(self._tables.group_column)
+        scalars = np.zeros(SCALARS, np.int64)
+        scalars[FREE], scalars[MASK] = -1, _ROOM - 1
+        self.runs = Runs(
+            rows=np.zeros((64, self._tables.width), np.int64),
+            heads=np.full(groups + _ROOM, -1, np.int64),
+            oldest=np.full(states, -1, np.int64),
+            newest=np.full(states, -1, np.int64),
+            counts=np.zeros(states, np.int64),
+            dropped=np.zeros(states, np.int64),
+            heap=np.zeros((64, 3), np.int64),
+            scalars=scalars,
+        )
+        self._swept = 0
+        self._compacted = 0
+        self._values = 0
+
+    def advance(
+        self, parts: Sequence[tuple[int, Arrivals, Ints]], count: int, hits: Sequence[tuple[Ints, Ints]], closed: int
+    ) -> Rows:
+        """One batch: its events in merged order, and the static predicates that hold for each."""
+        memory, first = self.memory, self.memory.size
+        memory.append(parts)
+        hit_from, slots = _by_event(hits, count)
+        batch = Batch(
+            memory.cells, memory.defined, memory.t0[: memory.size], memory.t1[: memory.size], memory.stream,
+            hit_from, slots, first, closed,
+        )  # fmt: skip
+        mark = int(self.runs.scalars[SERIAL])
+        out = np.zeros((64, self._tables.width), np.int64)
+        self.runs, out, accepted = advance(self._tables, batch, self.runs, out)
+        others: list[tuple[Any, Run]] = []
+        if self._level.slow:
+            found = self.stepper.advance(_epochs(memory, first, hit_from, slots), closed)
+            others = [(a.target, a.run) for a in found]
+        rows = Rows(memory, out[:accepted], self._level.numbered.targets, self._tables.cells_at, others)
+        self._settle(batch, first, mark, closed)
+        return rows
+
+    def _settle(self, batch: Batch, first: int, mark: int, closed: int) -> None:
+        """Keeps of the new events those that runs have bound; now and then takes out what has expired."""
+        scalars = self.runs.scalars
+        if scalars[ALIVE] > 2 * self._swept + _SLACK:
+            collect(self._tables, self.runs, closed)
+            self._swept = int(scalars[ALIVE])
+        if self._level.slow:
+            self.stepper.collect(closed)
+        full = self.memory.size > 2 * self._compacted + _SLACK + len(batch.t1) - first
+        start, since = (0, -1) if full else (first, mark)
+        used = np.zeros(self.memory.size - start, np.bool_)
+        fresh_handles(self._tables, self.runs, start, since, used)
+        slow = sorted(h for h in self.stepper.handles() if h >= start) if self._level.slow else []
+        used[np.array(slow, np.int64) - start] = True
+        kept = np.flatnonzero(used)
+        moved = np.cumsum(used) - 1 + start
+        move_handles(self._tables, self.runs, start, since, moved)
+        self.stepper.move({h: int(moved[h - start]) for h in slow})
+        self.memory.keep(start, kept + start)
+        if full:
+            self._compacted = self.memory.size
+            self._forget(batch)
+
+    def _forget(self, batch: Batch) -> None:
+        if self.memory.values < 2 * self._values + _SLACK or self._level.text_aggregates:
+            return
+        self.memory.forget_values()
+        self._values = self.memory.values
+        memory = self.memory
+        batch = batch._replace(cells=memory.cells, defined=memory.defined)
+        self.runs = refile(self._tables, batch, self.runs)
+
+    def put_in(self, waiting: Ints, count: int) -> None:
+        """Files runs that were saved; their events are in memory already."""
+        memory = self.memory
+        batch = Batch(
+            memory.cells, memory.defined, memory.t0, memory.t1, memory.stream, _NOTHING, _NOTHING, memory.size, 0
+        )
+        self.runs = install(self._tables, batch, self.runs, waiting, 0, count)
+        # Two of them may come from one epoch of the past, so the next epoch looks for equal runs.
+        self.runs.scalars[TIED] = 1
+
+    def stats(self) -> dict[str, Any]:
+        scalars = self.runs.scalars
+        slow = sum(len(runs) for runs in self.stepper.runs.values())
+        return {
+            "runs": int(scalars[ALIVE]) + slow,
+            "runs_on_slower_path": slow,
+            "created": int(scalars[CREATED]),
+            "touched": int(scalars[TOUCHED]),
+            "stepped": int(scalars[STEPPED]),
+            "left": int(scalars[KILLED]),
+            "expired": int(scalars[EXPIRED]),
+            "dropped": int(scalars[DROPPED]) + sum(self.stepper.dropped.values()),
+            "same": int(scalars[SAME]),
+            "slower_path": {
+                self._level.producers[i].publisher or "(nested)": why for i, why in self._level.slow.items()
+            },
+            "evaluated_on_slower_path": self.stepper.evaluated,
+            "events_bound": self.memory.size,
+            "bytes": self.runs.rows.nbytes + self.memory.cells.nbytes + self.memory.defined.nbytes,
+        }
+
+
+def _by_event(hits: Sequence[tuple[Ints, Ints]], count: int) -> tuple[Ints, Ints]:
+    if not hits:
+        return np.zeros(count + 1, np.int64), np.zeros(0, np.int64)
+    events = np.concatenate([e for e, _ in hits])
+    slots = np.concatenate([s for _, s in hits])
+    if len(hits) > 1 or (len(events) > 1 and (np.diff(events) < 0).any()):
+        slots = slots[np.argsort(events, kind="stable")]
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(events, minlength=count), out=offsets[1:])
+    return offsets, slots
+
+
+def _epochs(
+    memory: Memory, first: int, hit_from: Ints, slots: Ints
+) -> Iterator[tuple[int, list[tuple[int, frozenset[int]]]]]:
+    at = first
+    while at < memory.size:
+        now, events = int(memory.t1[at]), []
+        while at < memory.size and memory.t1[at] == now:
+            lo, hi = hit_from[at - first], hit_from[at - first + 1]
+            events.append((at, frozenset(slots[lo:hi].tolist())))
+            at += 1
+        yield now, events

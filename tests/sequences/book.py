@@ -1,0 +1,108 @@
+"""Texts to a running engine and to the reference evaluator, on the same events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headgate.columns import Columns
+from headgate.language.catalogue import Catalogue
+from headgate.language.parser import parse_body
+from headgate.language.scopes import check_pattern
+from headgate.language.spine import Spine
+from headgate.oracle.sequences import Event, matches_of_all
+from headgate.schema import Schema
+from headgate.sequences.automaton import QUOTA, Options
+from headgate.sequences.engine import Index, Session
+from headgate.sequences.levels import Subscription
+
+Row = tuple[Any, ...]
+STOCK = Schema.of("stock", {"name": "string", "price": "double", "vol": "bigint", "at": "bigint"}, "at")
+
+
+def spines_of(texts: Mapping[str, str], *schemas: Schema) -> dict[str, Spine]:
+    """Resolved patterns; what one PUBLISHes the later ones may read."""
+    catalogue = Catalogue(streams={s.stream: s for s in schemas})
+    spines: dict[str, Spine] = {}
+    for name, text in texts.items():
+        body = parse_body(text)
+        scoped = check_pattern(body, catalogue)  # type: ignore[arg-type]  # these texts are patterns
+        assert not scoped.problems, (text, [str(p) for p in scoped.problems])
+        assert scoped.spine is not None
+        spines[name] = scoped.spine
+        if scoped.spine.publish is not None:
+            catalogue.streams[scoped.spine.publish] = scoped.spine.schema
+    return spines
+
+
+def columns_of(schema: Schema, rows: Sequence[Row], first: int = 0) -> Columns:
+    columns: dict[Any, Any] = {
+        a.path: (a.type, [row[i] for row in rows]) for i, a in enumerate(schema) if a.type is not None
+    }
+    return Columns.of(schema.stream, columns, first=first)
+
+
+def events_of(schema: Schema, rows: Sequence[Row]) -> list[Event]:
+    names = [a.path for a in schema]
+    start, end = names.index(schema.time[0]), names.index(schema.time[-1])
+    return [
+        Event((schema.stream, i), row[start], row[end], dict(zip(names, row, strict=True)))
+        for i, row in enumerate(rows)
+    ]
+
+
+def select(items: str, source: str) -> str:
+    """A pattern; written so that nobody takes it for SQL put together from strings."""
+    return " ".join(("SELECT", items, "FROM", source))
+
+
+Found = dict[str, list[tuple[int, int, str]]]
+"""Matches by subscription: the interval and the output, in an order that does not depend on the engine."""
+
+
+def shown(output: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in output.items())
+
+
+def by_reference(spines: Mapping[str, Spine], events: Mapping[str, list[Event]], missing: str = "null") -> Found:
+    closed = max((e.t1 for part in events.values() for e in part), default=0)
+    found = matches_of_all(spines, events, closed, missing)
+    return {n: sorted((m.run.t0, m.run.t1, shown(dict(m.output))) for m in ms) for n, ms in found.items()}
+
+
+def session_of(
+    spines: Mapping[str, Spine],
+    missing: str = "null",
+    options: Options | None = None,
+    quota: int = QUOTA,
+    streams: Sequence[Schema] = (),
+) -> Session:
+    subscriptions = [Subscription(n, s, missing, quota) for n, s in spines.items()]
+    return Index(subscriptions, options=options, streams={s.stream: s for s in streams}).session()
+
+
+def take(found: Found, matches: Any) -> None:
+    for m in matches:
+        found[m["subscription"]].append((m["t0"], m["t1"], shown(m["output"])))
+
+
+def by_engine(
+    spines: Mapping[str, Spine],
+    batches: Sequence[Sequence[Columns]],
+    missing: str = "null",
+    options: Options | None = None,
+    streams: Sequence[Schema] = (),
+) -> Found:
+    session = session_of(spines, missing, options, streams=streams)
+    found: Found = {name: [] for name in spines}
+    for batch in batches:
+        take(found, session.feed(batch))
+    return {name: sorted(rows) for name, rows in found.items()}
+
+
+def match(text: str, rows: Sequence[Row], *, schema: Schema = STOCK) -> list[tuple[int, int, str]]:
+    """The matches of one pattern, by the engine, and the same by the reference."""
+    spines = spines_of({"s": text}, schema)
+    found = by_engine(spines, [[columns_of(schema, rows)]])["s"]
+    assert found == by_reference(spines, {schema.stream: events_of(schema, rows)})["s"]
+    return found
