@@ -15,7 +15,7 @@ from typing import Any
 
 from headgate.errors import HeadgateError
 from headgate.language import ast
-from headgate.operators.answer import FALSE, TRUE, Answer, order
+from headgate.operators.answer import ERROR, FALSE, TRUE, Answer, order
 from headgate.operators.body import Both, Early, Either, Formula, Join, Late, variables
 from headgate.operators.constraint import Read, Truth, compile_constraint, join_key
 from headgate.operators.predicate import Predicate
@@ -48,28 +48,56 @@ class CompiledJoin:
             for node in join.constraints
         ]
 
+    def look(self, ask: Ask, read: Read) -> int:
+        """FALSE if no combination of the rows so far can hold; once all calls are known TRUE, or ERROR if one failed."""
+        if len(self._calls) == 1:
+            call = self._calls[0]
+            answer = ask(call.predicate)
+            if answer is None or answer.truth == ERROR:
+                return -1 if answer is None else ERROR
+            for row in answer.rows:
+                binding = dict(zip(call.names, row, strict=True))
+                if all(holds(binding, read) is True for _, holds in self._constraints):
+                    return TRUE
+            return FALSE
+        found, whole = self.solve(ask, read)
+        if not found:
+            return FALSE
+        if whole:
+            return TRUE
+        answers = [ask(call.predicate) for call in self._calls]
+        return -1 if any(a is None for a in answers) else ERROR
+
     def solve(self, ask: Ask, read: Read) -> tuple[list[Binding], bool]:
         """The combinations of the rows known so far, and whether all calls are known."""
-        known = [(call, answer) for call in self._calls if (answer := ask(call.predicate)) is not None]
+        answers = [(call, ask(call.predicate)) for call in self._calls]
+        known = [
+            (i, call, answer)
+            for i, (call, answer) in enumerate(answers)
+            if answer is not None and answer.truth != ERROR
+        ]
         found: list[Binding] = [{}]
-        bound: set[str] = set()
+        bound: dict[str, int] = {}
         tested = [False] * len(self._constraints)
         waiting = list(known)
         while waiting and found:
             # A call that shares a variable with what is joined already keeps the intermediate result small.
-            at = next((i for i, (call, _) in enumerate(waiting) if bound.intersection(call.names)), 0)
-            call, answer = waiting.pop(at)
+            at = next((i for i, (_, call, _) in enumerate(waiting) if any(n in bound for n in call.names)), 0)
+            place, call, answer = waiting.pop(at)
             if answer.truth != TRUE:
                 return [], False
-            found = self._joined(found, bound, call.names, answer)
-            bound.update(call.names)
+            found = self._joined(found, bound, place, call.names, answer)
+            for name in call.names:
+                bound[name] = min(place, bound.get(name, place))
             for i, (needs, holds) in enumerate(self._constraints):
-                if not tested[i] and needs <= bound:
+                if not tested[i] and needs <= bound.keys():
                     tested[i] = True
                     found = [b for b in found if holds(b, read) is True]
         return found, len(known) == len(self._calls)
 
-    def _joined(self, found: list[Binding], bound: set[str], names: tuple[str, ...], answer: Answer) -> list[Binding]:
+    def _joined(
+        self, found: list[Binding], bound: dict[str, int], place: int, names: tuple[str, ...], answer: Answer
+    ) -> list[Binding]:
         shared = [i for i, name in enumerate(names) if name in bound]
         if not shared:
             self._check(len(found) * max(1, len(answer.rows)))
@@ -80,12 +108,13 @@ class CompiledJoin:
         for row in answer.rows:
             if all(row[i] is not None for i in shared):
                 index.setdefault(tuple(join_key(row[i]) for i in shared), []).append(row)
+        # Equal numbers of different types join; the value of the call that stands first in the text is kept.
+        keep = {name for name in names if bound.get(name, place) < place}
         made: list[Binding] = []
         for b in found:
             if all(b[names[i]] is not None for i in shared):
-                # Equal numbers of different types join; the value that was bound first stays.
-                for row in index.get(tuple(join_key(b[names[i]]) for i in shared), ()):
-                    made.append({**dict(zip(names, row, strict=True)), **b})
+                rows = index.get(tuple(join_key(b[names[i]]) for i in shared), ())
+                made += [{**b, **{n: v for n, v in zip(names, row, strict=True) if n not in keep}} for row in rows]
                 self._check(len(made))
         return made
 
@@ -113,7 +142,7 @@ class Output:
     def bindings(self, ask: Ask, early: Callable[[Early], bool], read: Read) -> list[Binding]:
         """One binding, or all of them; nothing where the formula does not hold."""
         found = self._of(self._formula, ask, early, read)
-        return self._distinct(found)
+        return [dict(sorted(b.items())) for b in self._distinct(found)]
 
     def _of(self, f: Formula, ask: Ask, early: Callable[[Early], bool], read: Read) -> list[Binding]:
         match f:

@@ -82,7 +82,12 @@ class Caller:
     """Makes calls for one engine. Not shared between threads; `close` ends what it started."""
 
     def __init__(
-        self, *, failures: int = 5, pause: float = 30.0, cache: int = 10_000, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        failures: int = 5,
+        pause: float = 30.0,
+        cache: int = 10_000,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._failures, self._pause, self._clock = failures, pause, clock
         self._circuits: dict[str, Circuit] = {}
@@ -249,7 +254,9 @@ def _read(request: Request, returned: Any) -> Answer:
 
 def _failed(operator: Operator, problem: Exception) -> Answer:
     if isinstance(problem, WrongReturn):
-        return Answer.failed(OperatorFailure(problem.code, f"{operator.name} returned what it must not: {problem.message}", problem.hint))
+        return Answer.failed(
+            OperatorFailure(problem.code, f"{operator.name} returned what it must not: {problem.message}", problem.hint)
+        )
     return Answer.failed(
         OperatorFailure("operator.raised", f"{operator.name} raised {type(problem).__name__}: {problem}")
     )

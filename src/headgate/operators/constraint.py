@@ -116,7 +116,9 @@ class _Maker:
             case ast.TextTest(kind, whole, part):
                 return self._test(lambda a, c: values.text_test(kind, a, c), self.value(whole), self.value(part))
             case ast.Like(operand, pattern, escape, fold):
-                return self._test(lambda a, c: values.like(a, c, escape, fold), self.value(operand), self.value(pattern))
+                return self._test(
+                    lambda a, c: values.like(a, c, escape, fold), self.value(operand), self.value(pattern)
+                )
             case ast.Matches(operand, regex):
                 return self._test(lambda a: values.matches(a, regex), self.value(operand))
         value, two = self.value(node), self._two

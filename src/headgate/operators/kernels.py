@@ -17,6 +17,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+Bytes = NDArray[np.int8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
 AND, OR, ORDERED, EXHAUSTIVE, LITERAL, EARLY, JOIN = 0, 1, 2, 3, 4, 5, 6
 FALSE, TRUE, ERROR, UNKNOWN = 0, 1, 2, 3
 PENDING, DEAD = -1, 4
@@ -39,34 +45,34 @@ ASIDE = 64
 class Residual(NamedTuple):
     """The open formulas of one event. Its predicates are numbered anew from 0; `number` is the one in the program."""
 
-    value: NDArray[np.int8]
-    kind: NDArray[np.int8]
-    wanted: NDArray[np.int8]
-    parent: NDArray[np.int32]
-    argument: NDArray[np.int32]
-    size: NDArray[np.int32]
-    open: NDArray[np.int32]
-    joined: NDArray[np.int32]
-    root: NDArray[np.int32]
-    weight: NDArray[np.int32]
+    value: Bytes
+    kind: Bytes
+    wanted: Bytes
+    parent: Ints
+    argument: Ints
+    size: Ints
+    open: Ints
+    joined: Ints
+    root: Ints
+    weight: Ints
     """Where in `shares` the pair (weight of FALSE, weight of TRUE) of a literal stands."""
-    roots: NDArray[np.int32]
-    number: NDArray[np.int32]
-    first: NDArray[np.int32]
-    live: NDArray[np.int32]
-    truth: NDArray[np.int32]
-    owned: NDArray[np.int32]
-    leaves: NDArray[np.int32]
+    roots: Ints
+    number: Ints
+    first: Ints
+    live: Ints
+    truth: Ints
+    owned: Ints
+    leaves: Ints
     """The literals of predicate t are `leaves[first[t] : first[t + 1]]`."""
-    heap: NDArray[np.int32]
-    work: NDArray[np.int32]
-    ready: NDArray[np.int32]
-    worth: NDArray[np.float64]
-    keys: NDArray[np.float64]
+    heap: Ints
+    work: Ints
+    ready: Ints
+    worth: Floats
+    keys: Floats
 
 
 @njit(cache=True, inline="always")
-def unfold(shape, links, value, ints, floats, counters):  # type: ignore[no-untyped-def]  # compiled for arrays
+def unfold(shape: Bytes, links: Ints, value: Bytes, ints: Ints, floats: Floats, counters: Longs) -> Residual:
     """The packed arrays of a residual as its parts; runs as Python too. `shape` and `links` never change."""
     n, r, p, k = counters[NODES], counters[ROOTS], counters[PREDICATES], counters[LITERALS]
     a = 6 * n
@@ -103,7 +109,17 @@ def unfold(shape, links, value, ints, floats, counters):  # type: ignore[no-unty
 
 
 @njit(cache=True)
-def gather(nodes, start, weight, shares, slots, early, chance, cost, where):  # type: ignore[no-untyped-def]  # compiled for arrays
+def gather(
+    nodes: Ints,
+    start: Longs,
+    weight: Ints,
+    shares: Floats,
+    slots: Longs,
+    early: Flags,
+    chance: Floats,
+    cost: Floats,
+    where: Ints,
+) -> tuple[Bytes, Ints, Bytes, Ints, Floats, Longs]:
     """The packed residual of the given slots, its roots in the order given. `where` is scratch: -1 for every predicate."""
     total = 0
     for slot in slots:
@@ -204,7 +220,7 @@ def gather(nodes, start, weight, shares, slots, early, chance, cost, where):  # 
 
 
 @njit(cache=True)
-def climb(value, kind, parent, size, opened, node):  # type: ignore[no-untyped-def]  # compiled for arrays
+def climb(value: Bytes, kind: Bytes, parent: Ints, size: Ints, opened: Ints, node: int) -> int:
     """A node has its value: decide the gates above it as far as it goes; the topmost decided node."""
     top = node
     while True:
@@ -240,7 +256,7 @@ def climb(value, kind, parent, size, opened, node):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True)
-def _has(value, size, gate, wanted):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _has(value: Bytes, size: Ints, gate: int, wanted: int) -> bool:
     child = gate + 1
     end = gate + size[gate]
     while child < end:
@@ -251,7 +267,7 @@ def _has(value, size, gate, wanted):  # type: ignore[no-untyped-def]  # compiled
 
 
 @njit(cache=True)
-def _first_true(value, size, gate):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _first_true(value: Bytes, size: Ints, gate: int) -> int:
     """TRUE once a child is TRUE and nothing before it can be; what failed before it does not stand in the way."""
     child = gate + 1
     end = gate + size[gate]
@@ -267,7 +283,20 @@ def _first_true(value, size, gate):  # type: ignore[no-untyped-def]  # compiled 
 
 
 @njit(cache=True, inline="always")
-def _kill(value, kind, argument, size, weight, live, truth, owned, worth, shares, counters, top):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _kill(
+    value: Bytes,
+    kind: Bytes,
+    argument: Ints,
+    size: Ints,
+    weight: Ints,
+    live: Ints,
+    truth: Ints,
+    owned: Ints,
+    worth: Floats,
+    shares: Floats,
+    counters: Longs,
+    top: int,
+) -> None:
     """Take everything below a decided node out of the counts."""
     for m in range(top + 1, top + size[top]):
         if value[m] == PENDING:
@@ -283,7 +312,7 @@ def _kill(value, kind, argument, size, weight, live, truth, owned, worth, shares
 
 
 @njit(cache=True)
-def _decide(s, shares, counters, node, found):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _decide(s: Residual, shares: Floats, counters: Longs, node: int, found: int) -> None:
     """Give a node its value, and follow it up and down."""
     s.value[node] = found
     top = climb(s.value, s.kind, s.parent, s.size, s.open, node)
@@ -291,7 +320,7 @@ def _decide(s, shares, counters, node, found):  # type: ignore[no-untyped-def]  
 
 
 @njit(cache=True, inline="always")
-def _record(s, counters, t, truth):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _record(s: Residual, counters: Longs, t: int, truth: int) -> None:
     """Remember the truth of a predicate without telling any formula: all that the naive scheduler does."""
     s.truth[t] = truth
     s.live[t] = 0
@@ -301,7 +330,7 @@ def _record(s, counters, t, truth):  # type: ignore[no-untyped-def]  # compiled 
 
 
 @njit(cache=True, inline="always")
-def _outcome(truth, wanted):  # type: ignore[no-untyped-def]  # compiled for numbers
+def _outcome(truth: int, wanted: int) -> int:
     """What a predicate's truth makes of a literal: an UNKNOWN satisfies neither p nor NOT p."""
     if truth == ERROR:
         return ERROR
@@ -309,17 +338,17 @@ def _outcome(truth, wanted):  # type: ignore[no-untyped-def]  # compiled for num
 
 
 @njit(cache=True)
-def _apply(s, shares, counters, leaf, truth):  # type: ignore[no-untyped-def]  # compiled for arrays
-    """Tell one literal; a join that can look at more rows goes on the ready list."""
+def _apply(s: Residual, shares: Floats, counters: Longs, leaf: int, truth: int) -> None:
+    """Tell one literal; a join with one call less to wait for goes on the ready list."""
     found = _outcome(truth, s.wanted[leaf])
     _decide(s, shares, counters, leaf, found)
-    if found == TRUE and s.joined[leaf] >= 0 and s.value[s.parent[leaf]] == PENDING:
+    if found != FALSE and s.joined[leaf] >= 0 and s.value[s.parent[leaf]] == PENDING:
         s.ready[counters[READY]] = s.parent[leaf]
         counters[READY] += 1
 
 
 @njit(cache=True, inline="always")
-def _settle(s, shares, counters, t, found):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _settle(s: Residual, shares: Floats, counters: Longs, t: int, found: int) -> int:
     """Give a predicate its truth in every formula; how many joins want to look at their rows.
 
     The loop is written out over local arrays: a call for each literal with the whole residual would cost more than
@@ -344,14 +373,14 @@ def _settle(s, shares, counters, t, found):  # type: ignore[no-untyped-def]  # c
             top = climb(value, kind, parent, size, opened, leaf)
         if top != leaf:
             _kill(value, kind, argument, size, weight, live, truth, owned, worth, shares, counters, top)
-        if outcome == TRUE and joined[leaf] >= 0 and value[gate] == PENDING:
+        if outcome != FALSE and joined[leaf] >= 0 and value[gate] == PENDING:
             ready[counters[READY]] = gate
             counters[READY] += 1
     return counters[READY]
 
 
 @njit(cache=True)
-def _next_naive(s, shares, counters):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _next_naive(s: Residual, shares: Floats, counters: Longs) -> int:
     """Root by root, literal by literal, from what is remembered where it is."""
     while counters[CURSOR] < len(s.roots):
         root = s.roots[counters[CURSOR]]
@@ -362,7 +391,9 @@ def _next_naive(s, shares, counters):  # type: ignore[no-untyped-def]  # compile
                 if s.truth[t] == PENDING:
                     return t
                 counters[READY] = 0
-                _apply(s, shares, counters, m, s.truth[t])
+                for n in range(m, root + s.size[root]):
+                    if s.kind[n] == LITERAL and s.argument[n] == t and s.value[n] == PENDING:
+                        _apply(s, shares, counters, n, s.truth[t])
                 if counters[READY]:
                     return -2
             m += 1
@@ -371,7 +402,7 @@ def _next_naive(s, shares, counters):  # type: ignore[no-untyped-def]  # compile
 
 
 @njit(cache=True)
-def _next_sequential(s, counters):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _next_sequential(s: Residual, counters: Longs) -> int:
     """Mark an undecided root and go through all its predicates, also past its decision: hence at most d times optimal."""
     while True:
         while counters[LISTED] > 0:
@@ -391,7 +422,7 @@ def _next_sequential(s, counters):  # type: ignore[no-untyped-def]  # compiled f
 
 
 @njit(cache=True)
-def _next_suborder(s, shares, counters):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _next_suborder(s: Residual, shares: Floats, counters: Longs) -> int:
     """The first undecided root's predicate with the least cost for its chance to decide; roots come in chain order."""
     while counters[CURSOR] < len(s.roots):
         root = s.roots[counters[CURSOR]]
@@ -410,7 +441,7 @@ def _next_suborder(s, shares, counters):  # type: ignore[no-untyped-def]  # comp
 
 
 @njit(cache=True)
-def chain_key(chance, cost, if_false, if_true):  # type: ignore[no-untyped-def]  # compiled for numbers
+def chain_key(chance: float, cost: float, if_false: float, if_true: float) -> float:
     """The place of a node in its chain: cost for the chance to decide; in a conjunction the paper's c / (1 - p)."""
     use = 0.0
     if if_false == 1.0 or if_true < 1.0:
@@ -421,20 +452,20 @@ def chain_key(chance, cost, if_false, if_true):  # type: ignore[no-untyped-def] 
 
 
 @njit(cache=True, inline="always")
-def _score(worth, t):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _score(worth: Floats, t: int) -> float:
     """What asking t is expected to decide, for its cost."""
     p = min(max(worth[4 * t + CHANCE], 1e-6), 1.0 - 1e-6)
     return ((1.0 - p) * worth[4 * t + IF_FALSE] + p * worth[4 * t + IF_TRUE]) / worth[4 * t + COST]
 
 
 @njit(cache=True, inline="always")
-def _before(key, t, other_key, other):  # type: ignore[no-untyped-def]  # compiled for numbers
+def _before(key: float, t: int, other_key: float, other: int) -> bool:
     """Greater scores first; of equal ones the predicate that was met first."""
     return key > other_key or (key == other_key and t < other)
 
 
 @njit(cache=True)
-def _sink(keys, heap, size, at):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _sink(keys: Floats, heap: Ints, size: int, at: int) -> None:
     key, t = keys[at], heap[at]
     while True:
         child = 2 * at + 1
@@ -450,7 +481,7 @@ def _sink(keys, heap, size, at):  # type: ignore[no-untyped-def]  # compiled for
 
 
 @njit(cache=True)
-def _push(s, counters, t):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _push(s: Residual, counters: Longs, t: int) -> None:
     keys, heap = s.keys, s.heap
     at = counters[HEAPED]
     counters[HEAPED] += 1
@@ -465,7 +496,7 @@ def _push(s, counters, t):  # type: ignore[no-untyped-def]  # compiled for array
 
 
 @njit(cache=True)
-def _pop(keys, heap, counters):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _pop(keys: Floats, heap: Ints, counters: Longs) -> None:
     counters[HEAPED] -= 1
     size = counters[HEAPED]
     keys[0], heap[0] = keys[size], heap[size]
@@ -474,7 +505,7 @@ def _pop(keys, heap, counters):  # type: ignore[no-untyped-def]  # compiled for 
 
 
 @njit(cache=True)
-def _heapify(s, counters):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _heapify(s: Residual, counters: Longs) -> None:
     """Put every live predicate on the heap, by its score now."""
     size = 0
     for t in range(len(s.live)):
@@ -488,7 +519,7 @@ def _heapify(s, counters):  # type: ignore[no-untyped-def]  # compiled for array
 
 
 @njit(cache=True)
-def _mark(s, counters, t):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _mark(s: Residual, counters: Longs, t: int) -> bool:
     """Mark an undecided subscription that asks for t and shares no open predicate with those marked before."""
     kind, value, argument, owned = s.kind, s.value, s.argument, s.owned
     for i in range(s.first[t], s.first[t + 1]):
@@ -512,7 +543,7 @@ def _mark(s, counters, t):  # type: ignore[no-untyped-def]  # compiled for array
 
 
 @njit(cache=True, inline="always")
-def _allowed(s, counters, t):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _allowed(s: Residual, counters: Longs, t: int) -> bool:
     """May t be asked so that all that was asked stays within d times the marked, and so within d times the optimum?
 
     The marked subscriptions were undecided and had no open predicate in common when they were marked, so every way to
@@ -525,7 +556,7 @@ def _allowed(s, counters, t):  # type: ignore[no-untyped-def]  # compiled for ar
 
 
 @njit(cache=True, inline="always")
-def _next_greedy(s, counters, guarded):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _next_greedy(s: Residual, counters: Longs, guarded: bool) -> int:
     """The live predicate that decides most for its cost; if `guarded`, within d times the optimum."""
     keys, heap, live, worth = s.keys, s.heap, s.live, s.worth
     aside = 0
@@ -559,7 +590,7 @@ def _next_greedy(s, counters, guarded):  # type: ignore[no-untyped-def]  # compi
 
 
 @njit(cache=True, inline="always")
-def _choose(s, shares, counters, chooser, guarded):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _choose(s: Residual, shares: Floats, counters: Longs, chooser: int, guarded: bool) -> int:
     if chooser == NAIVE:
         return _next_naive(s, shares, counters)
     if chooser == SEQUENTIAL:
@@ -570,7 +601,17 @@ def _choose(s, shares, counters, chooser, guarded):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True)
-def choose(shape, links, value, ints, floats, counters, shares, chooser, guarded):  # type: ignore[no-untyped-def]  # compiled for arrays
+def choose(
+    shape: Bytes,
+    links: Ints,
+    value: Bytes,
+    ints: Ints,
+    floats: Floats,
+    counters: Longs,
+    shares: Floats,
+    chooser: int,
+    guarded: bool,
+) -> int:
     """The next predicate to ask; -1 if all is decided, -2 if joins on the ready list must be looked at before."""
     s = unfold(shape, links, value, ints, floats, counters)
     if chooser == GREEDY and counters[ASKED] == 0 and counters[HEAPED] == 0:
@@ -579,7 +620,19 @@ def choose(shape, links, value, ints, floats, counters, shares, chooser, guarded
 
 
 @njit(cache=True)
-def step(shape, links, value, ints, floats, counters, shares, chooser, guarded, t, truth):  # type: ignore[no-untyped-def]  # compiled for arrays
+def step(
+    shape: Bytes,
+    links: Ints,
+    value: Bytes,
+    ints: Ints,
+    floats: Floats,
+    counters: Longs,
+    shares: Floats,
+    chooser: int,
+    guarded: bool,
+    t: int,
+    truth: int,
+) -> int:
     """Take an answer in and choose again: what is called once for every predicate asked."""
     s = unfold(shape, links, value, ints, floats, counters)
     if chooser == NAIVE:
@@ -590,20 +643,42 @@ def step(shape, links, value, ints, floats, counters, shares, chooser, guarded, 
 
 
 @njit(cache=True)
-def give(shape, links, value, ints, floats, counters, shares, t, truth):  # type: ignore[no-untyped-def]  # compiled for arrays
+def give(
+    shape: Bytes,
+    links: Ints,
+    value: Bytes,
+    ints: Ints,
+    floats: Floats,
+    counters: Longs,
+    shares: Floats,
+    t: int,
+    truth: int,
+) -> None:
     """Take in an answer that nobody had to ask for."""
     _settle(unfold(shape, links, value, ints, floats, counters), shares, counters, t, truth)
     counters[ASKED] -= 1
 
 
 @njit(cache=True)
-def conclude(shape, links, value, ints, floats, counters, shares, node, found):  # type: ignore[no-untyped-def]  # compiled for arrays
+def conclude(
+    shape: Bytes,
+    links: Ints,
+    value: Bytes,
+    ints: Ints,
+    floats: Floats,
+    counters: Longs,
+    shares: Floats,
+    node: int,
+    found: int,
+) -> None:
     """Give the node of a join its value."""
     _decide(unfold(shape, links, value, ints, floats, counters), shares, counters, node, found)
 
 
 @njit(cache=True)
-def revise(shape, links, value, ints, floats, counters, partners, shift):  # type: ignore[no-untyped-def]  # compiled for arrays
+def revise(
+    shape: Bytes, links: Ints, value: Bytes, ints: Ints, floats: Floats, counters: Longs, partners: Longs, shift: Floats
+) -> None:
     """Move the chances of live predicates that go with the one just seen; `shift` is added to their log odds."""
     s = unfold(shape, links, value, ints, floats, counters)
     for i in range(len(partners)):

@@ -17,6 +17,7 @@ from typing import Any
 from headgate.errors import LimitExceeded
 from headgate.language import ast
 from headgate.language.ast import Node, Path
+from headgate.language.printer import print_node
 from headgate.operators.answer import FAILS, HOLDS, TRUE, Answer
 from headgate.operators.constraint import OMEGA, Read, Value, compile_value, same
 from headgate.operators.registry import VAR
@@ -54,8 +55,8 @@ class Predicate:
 
     def __str__(self) -> str:
         if self.graph is not None:
-            return f"GRAPH#{abs(hash(self.graph)) % 10**6:06d}"
-        return f"{self.name}({', '.join(f'?{a}' if isinstance(a, int) else shown(a) for a in self.arguments)})"
+            return print_node(self.graph)
+        return f"{self.name}({', '.join(f'?{a}' if isinstance(a, int) else print_node(a) for a in self.arguments)})"
 
 
 def predicate_of(call: ast.Call | ast.Graph, missing: str = "null") -> tuple[Predicate, Names]:
@@ -124,23 +125,3 @@ def narrow(answer: Answer, positions: tuple[int, ...]) -> Answer:
         if all(i == firsts[v] or same(row[i], row[firsts[v]]) for i, v in enumerate(positions))
     )
     return Answer(TRUE, rows) if rows else FAILS
-
-
-def shown(node: Node) -> str:
-    """An argument as text, for explanations and for the names of statistics."""
-    match node:
-        case ast.Literal(value):
-            return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
-        case ast.Attribute(path):
-            return ".".join(path)
-        case ast.Instant(text):
-            return f"TIMESTAMP '{text}'"
-        case ast.Span(amount, unit):
-            return f"{amount} {unit}"
-        case ast.Negate(operand):
-            return f"-{shown(operand)}"
-        case ast.Arithmetic(op, left, right):
-            return f"({shown(left)} {op} {shown(right)})"
-        case ast.Function(name, operand):
-            return f"{name}({shown(operand)})"
-    return type(node).__name__

@@ -30,11 +30,10 @@ from headgate.operators.kernels import (
     PARENT,
     SIZE,
     WANTED,
+    Floats,
+    Ints,
 )
 from headgate.operators.predicate import Predicate
-
-Ints = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

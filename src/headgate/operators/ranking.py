@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from headgate.operators.kernels import ARGUMENT, KIND, LITERAL, chain_key
-from headgate.operators.program import Floats, Program
+from headgate.operators.kernels import ARGUMENT, KIND, LITERAL, Floats, Ints, Longs, chain_key
+from headgate.operators.program import Program
 
 PAIRS = 20_000_000
 """Up to so many pairs of chains are looked at one by one."""
@@ -30,12 +29,17 @@ NEIGHBOURS = 32
 """Where a predicate is shared by more, the greedy path weighs each chain against the next so many."""
 
 
-def chains(program: Program, chance: Floats, cost: Floats) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def chains(program: Program, chance: Floats, cost: Floats) -> tuple[Longs, Ints]:
     """The literals of each slot as a chain: (indptr, predicates), most decisive for its cost first."""
     slot = np.repeat(np.arange(program.slots), np.diff(program.start))
     literal = np.flatnonzero(program.nodes[:, KIND] == LITERAL)
     predicate = program.nodes[literal, ARGUMENT]
-    key = _keys(chance[predicate], cost[predicate], program.shares[program.weight[literal]], program.shares[program.weight[literal] + 1])
+    key = _keys(
+        chance[predicate],
+        cost[predicate],
+        program.shares[program.weight[literal]],
+        program.shares[program.weight[literal] + 1],
+    )
     order = np.lexsort((predicate, key, slot[literal]))
     indptr = np.zeros(program.slots + 1, np.int64)
     np.cumsum(np.bincount(slot[literal], minlength=program.slots), out=indptr[1:])
@@ -43,14 +47,14 @@ def chains(program: Program, chance: Floats, cost: Floats) -> tuple[NDArray[np.i
 
 
 @njit(cache=True)
-def _keys(chance, cost, if_false, if_true):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _keys(chance: Floats, cost: Floats, if_false: Floats, if_true: Floats) -> Floats:
     made = np.empty(len(chance))
     for i in range(len(chance)):
         made[i] = chain_key(chance[i], cost[i], if_false[i], if_true[i])
     return made
 
 
-def net_savings(program: Program, chance: Floats, cost: Floats, pairs: int = PAIRS) -> NDArray[np.int64]:
+def net_savings(program: Program, chance: Floats, cost: Floats, pairs: int = PAIRS) -> Longs:
     """The rank of every slot: those whose going first saves most come first."""
     indptr, nodes = chains(program, chance, cost)
     savings = _single_links(indptr, nodes, chance, cost, program.predicates)
@@ -61,14 +65,14 @@ def net_savings(program: Program, chance: Floats, cost: Floats, pairs: int = PAI
     return _ranks(savings)
 
 
-def _ranks(savings: Floats) -> NDArray[np.int64]:
+def _ranks(savings: Floats) -> Longs:
     order = np.lexsort((np.arange(len(savings)), -savings))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     return rank
 
 
-def _users(indptr: NDArray[np.int64], nodes: NDArray[np.int32], predicates: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _users(indptr: Longs, nodes: Ints, predicates: int) -> tuple[Longs, Longs]:
     """For every predicate the chains that hold it: (indptr, chains)."""
     chain = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     order = np.argsort(nodes, kind="stable")
@@ -78,7 +82,7 @@ def _users(indptr: NDArray[np.int64], nodes: NDArray[np.int32], predicates: int)
 
 
 @njit(cache=True)
-def _single_links(indptr, nodes, chance, cost, predicates):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _single_links(indptr: Longs, nodes: Ints, chance: Floats, cost: Floats, predicates: int) -> Floats:
     """What going first saves each chain, as if no two chains shared more than one predicate."""
     reach = np.zeros(predicates)
     spent = np.zeros(predicates)
@@ -102,7 +106,7 @@ def _single_links(indptr, nodes, chance, cost, predicates):  # type: ignore[no-u
 
 
 @njit(cache=True)
-def difference(indptr, nodes, chance, cost, a, b):  # type: ignore[no-untyped-def]  # compiled for arrays
+def difference(indptr: Longs, nodes: Ints, chance: Floats, cost: Floats, a: int, b: int) -> float:
     """C(a first) - C(b first), for any number of links."""
     total = 0.0
     i, j = indptr[a], indptr[b]
@@ -136,7 +140,7 @@ def difference(indptr, nodes, chance, cost, a, b):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True)
-def _exact(indptr, nodes, first, users, chance, cost):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _exact(indptr: Longs, nodes: Ints, first: Longs, users: Longs, chance: Floats, cost: Floats) -> Floats:
     """What going first saves each chain, over all pairs that share a predicate; a pair counts once."""
     savings = np.zeros(len(indptr) - 1)
     for t in range(len(first) - 1):
@@ -151,7 +155,7 @@ def _exact(indptr, nodes, first, users, chance, cost):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-def _first_shared(indptr, nodes, a, b):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _first_shared(indptr: Longs, nodes: Ints, a: int, b: int) -> int:
     for i in range(indptr[a], indptr[a + 1]):
         for j in range(indptr[b], indptr[b + 1]):
             if nodes[i] == nodes[j]:
@@ -159,7 +163,7 @@ def _first_shared(indptr, nodes, a, b):  # type: ignore[no-untyped-def]  # compi
     return -1
 
 
-def greedy_path(program: Program, chance: Floats, cost: Floats, neighbours: int = NEIGHBOURS) -> NDArray[np.int64]:
+def greedy_path(program: Program, chance: Floats, cost: Floats, neighbours: int = NEIGHBOURS) -> Longs:
     """The rank of every slot along the paper's path: the most saving edges, joined end to end."""
     indptr, nodes = chains(program, chance, cost)
     first, users = _users(indptr, nodes, program.predicates)
@@ -170,7 +174,9 @@ def greedy_path(program: Program, chance: Floats, cost: Floats, neighbours: int 
 
 
 @njit(cache=True)
-def _edges(indptr, nodes, first, users, chance, cost, neighbours):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _edges(
+    indptr: Longs, nodes: Ints, first: Longs, users: Longs, chance: Floats, cost: Floats, neighbours: int
+) -> tuple[Longs, Longs, Floats]:
     """(u, v, what u before v saves) for pairs that share a predicate, in the direction that saves."""
     size = 0
     for t in range(len(first) - 1):
@@ -195,7 +201,7 @@ def _edges(indptr, nodes, first, users, chance, cost, neighbours):  # type: igno
 
 
 @njit(cache=True)
-def _path(source, target, slots):  # type: ignore[no-untyped-def]  # compiled for arrays
+def _path(source: Longs, target: Longs, slots: int) -> Longs:
     """Take the edges in order; each chain has at most one before and one after it, and no ring closes."""
     after = np.full(slots, -1, np.int64)
     before = np.full(slots, -1, np.int64)
@@ -218,7 +224,7 @@ def _path(source, target, slots):  # type: ignore[no-untyped-def]  # compiled fo
     return after
 
 
-def _along(after: NDArray[np.int64]) -> NDArray[np.int64]:
+def _along(after: Longs) -> Longs:
     heads = np.ones(len(after), np.bool_)
     heads[after[after >= 0]] = False
     rank = np.empty(len(after), np.int64)

@@ -219,7 +219,7 @@ class Registry(Mapping[str, Operator]):
         for entry in entry_points(group=GROUP):
             try:
                 brought = entry.load()
-            except Exception as broken:  # noqa: BLE001 - foreign code at import; the error says whose
+            except Exception as broken:
                 raise EnvironmentProblem(
                     f"the operators of entry point {entry.name} ({entry.value}) cannot be loaded: {broken}",
                     "repair or uninstall that package",

@@ -24,7 +24,6 @@ from headgate.operators.kernels import ASKED, PENDING, READY, Residual
 from headgate.operators.program import Floats, Program
 from headgate.operators.ranking import net_savings
 
-
 Packed = tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32], Floats, NDArray[np.int64]]
 """A residual as the kernels take it: the first two arrays never change, the others do as the event proceeds."""
 Look = Callable[[int], int]
@@ -34,9 +33,12 @@ Look = Callable[[int], int]
 class Scheduler(Protocol):
     """Which of the compiled choosers runs, and in which order it meets the subscriptions."""
 
-    name: str
-    chooser: int
-    guarded: bool
+    @property
+    def name(self) -> str: ...
+    @property
+    def chooser(self) -> int: ...
+    @property
+    def guarded(self) -> bool: ...
 
     def arrange(self, program: Program, chance: Floats, cost: Floats) -> NDArray[np.int64] | None:
         """The rank of every slot, if the order of subscriptions matters to this scheduler."""

@@ -47,8 +47,9 @@ def _reference(operator: Operator) -> str:
 
 
 def _by_value(operator: Operator) -> bytes:
+    cloudpickle: Any
     try:
-        import cloudpickle
+        import cloudpickle  # type: ignore[import-untyped,unused-ignore]  # it has no stubs
     except ImportError:
         try:
             from pyspark import cloudpickle
