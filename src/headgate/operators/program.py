@@ -152,7 +152,7 @@ def _part(share: tuple[float, float], kind: int, children: int) -> tuple[float, 
 
 def conjunctions(members: Sequence[Sequence[int]] | tuple[NDArray[Any], NDArray[Any]], predicates: int) -> Program:
     """A program of plain conjunctions: each a list of predicate numbers, or all of them as CSR (indptr, indices)."""
-    if isinstance(members, tuple):
+    if isinstance(members, tuple) and isinstance(members[0], np.ndarray):
         indptr, indices = (np.asarray(m, np.int64) for m in members)
     else:
         indptr = np.cumsum([0, *map(len, members)], dtype=np.int64)

@@ -57,11 +57,11 @@ def _keys(chance: Floats, cost: Floats, if_false: Floats, if_true: Floats) -> Fl
 def net_savings(program: Program, chance: Floats, cost: Floats, pairs: int = PAIRS) -> Longs:
     """The rank of every slot: those whose going first saves most come first."""
     indptr, nodes = chains(program, chance, cost)
-    savings = _single_links(indptr, nodes, chance, cost, program.predicates)
-    first, users = _users(indptr, nodes, program.predicates)
+    savings = single_link_savings(indptr, nodes, chance, cost, program.predicates)
+    first, users = users_of(indptr, nodes, program.predicates)
     counts = np.diff(first)
     if int((counts * (counts - 1) // 2).sum()) <= pairs:
-        savings = _exact(indptr, nodes, first, users, chance, cost)
+        savings = exact_savings(indptr, nodes, first, users, chance, cost)
     return _ranks(savings)
 
 
@@ -72,7 +72,7 @@ def _ranks(savings: Floats) -> Longs:
     return rank
 
 
-def _users(indptr: Longs, nodes: Ints, predicates: int) -> tuple[Longs, Longs]:
+def users_of(indptr: Longs, nodes: Ints, predicates: int) -> tuple[Longs, Longs]:
     """For every predicate the chains that hold it: (indptr, chains)."""
     chain = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     order = np.argsort(nodes, kind="stable")
@@ -82,7 +82,7 @@ def _users(indptr: Longs, nodes: Ints, predicates: int) -> tuple[Longs, Longs]:
 
 
 @njit(cache=True)
-def _single_links(indptr: Longs, nodes: Ints, chance: Floats, cost: Floats, predicates: int) -> Floats:
+def single_link_savings(indptr: Longs, nodes: Ints, chance: Floats, cost: Floats, predicates: int) -> Floats:
     """What going first saves each chain, as if no two chains shared more than one predicate."""
     reach = np.zeros(predicates)
     spent = np.zeros(predicates)
@@ -140,7 +140,7 @@ def difference(indptr: Longs, nodes: Ints, chance: Floats, cost: Floats, a: int,
 
 
 @njit(cache=True)
-def _exact(indptr: Longs, nodes: Ints, first: Longs, users: Longs, chance: Floats, cost: Floats) -> Floats:
+def exact_savings(indptr: Longs, nodes: Ints, first: Longs, users: Longs, chance: Floats, cost: Floats) -> Floats:
     """What going first saves each chain, over all pairs that share a predicate; a pair counts once."""
     savings = np.zeros(len(indptr) - 1)
     for t in range(len(first) - 1):
@@ -166,7 +166,7 @@ def _first_shared(indptr: Longs, nodes: Ints, a: int, b: int) -> int:
 def greedy_path(program: Program, chance: Floats, cost: Floats, neighbours: int = NEIGHBOURS) -> Longs:
     """The rank of every slot along the paper's path: the most saving edges, joined end to end."""
     indptr, nodes = chains(program, chance, cost)
-    first, users = _users(indptr, nodes, program.predicates)
+    first, users = users_of(indptr, nodes, program.predicates)
     source, target, weight = _edges(indptr, nodes, first, users, chance, cost, neighbours)
     order = np.lexsort((target, source, -weight))
     after = _path(source[order], target[order], program.slots)
