@@ -1,0 +1,225 @@
+"""Figures 4 to 8 of the operators paper (DEBS 2007), with all four schedulers and a lower bound beside them.
+
+Metric: predicates evaluated per event. The paper's absolute numbers cannot come from the workload it states (its 7761
+for figure 4 lies below what any schedule needs there), so shapes and ratios are compared; its numbers stand in the rows
+as `paper_*`. Then the bookkeeping of the schedulers at 20,000 subscriptions and 5,000 predicates, and the time of whole
+events through the engine with operators that take 1, 10 and 100 ms.
+
+    python -m benchmarks.papers.operators --scale small
+
+`small` divides all numbers by ten; `paper` takes them as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.papers.operators_bound import lower_bound
+from benchmarks.papers.operators_workload import Workload, workload
+from headgate.columns import Columns
+from headgate.language import ast
+from headgate.operators import operator
+from headgate.operators.engine import OperatorEngine
+from headgate.operators.kernels import PENDING
+from headgate.operators.ranking import greedy_path
+from headgate.operators.schedule import Residuals, Run, Scheduler, Suborder, greedy, naive, run_table, sequential
+
+SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
+    "naive": naive,
+    "sequential": sequential,
+    "suborder": Suborder,
+    "greedy": greedy,
+}
+OTHERS: dict[str, Callable[[], Scheduler]] = {
+    "suborder_path": lambda: Suborder(greedy_path),
+    "greedy_unguarded": lambda: greedy(guarded=False),
+}
+PAPER = {
+    ("4", 80_000): {"sequential": 7761, "suborder": 7037},
+    ("6", 30_000): {"naive": 16_251, "sequential": 3267, "suborder": 1977},
+    ("7", 5): {"sequential": 1593},
+    ("7", 11): {"sequential": 1784},
+}
+EVENTS = {"small": 20, "paper": 1000}
+Row = dict[str, Any]
+
+
+def run(scale: str, out: Path, events: int | None = None) -> Iterator[Row]:
+    """Every row as it is measured; pictures go to `out`."""
+    out.mkdir(parents=True, exist_ok=True)
+    count = events or EVENTS[scale]
+    rows: list[Row] = []
+    for row in (*_figures(scale, count), *_bookkeeping(scale), *_wall_time(scale)):
+        rows.append(row)
+        yield row
+    draw(rows, out)
+    yield from _ratios(rows)
+
+
+def _figures(scale: str, events: int) -> Iterator[Row]:
+    cut = 10 if scale == "small" else 1
+    subscriptions = [n // cut for n in (2_000, 10_000, 20_000, 40_000, 80_000)]
+    for n in subscriptions:
+        yield _point("4", n * cut, workload(n, 40_000 // cut), events, subscriptions=n)
+    yield _point("4 single", 80_000, workload(80_000 // cut, 40_000 // cut, selectivity="single"), events)
+    for n in subscriptions:
+        yield _point("5", n * cut, workload(n, 40_000 // cut, zipf=1.0), events, subscriptions=n)
+    for n in [n // cut for n in (2_000, 5_000, 10_000, 20_000, 30_000)]:
+        yield _point("6", n * cut, workload(20_000 // cut, n, zipf=1.0), events, predicates=n)
+    for longest in (5, 7, 9, 11):
+        yield _point("7", longest, workload(20_000 // cut, 5_000 // cut, longest, 1.0), events)
+    for zipf in (None, 0.8, 1.0, 1.2):
+        yield _point("8", zipf or "uniform", workload(20_000 // cut, 5_000 // cut, 5, zipf), events)
+
+
+def _point(figure: str, x: Any, w: Workload, events: int, **more: Any) -> Row:
+    """The mean number of predicates evaluated, by scheduler, on the same events."""
+    row: Row = {"figure": figure, "x": x, **more}
+    residuals = Residuals(w.program)
+    none = np.zeros(0, np.bool_)
+    drawn = [w.event(np.random.default_rng([7, i])) for i in range(events)]
+    for name, make in (SCHEDULERS | OTHERS).items():
+        if name in OTHERS and figure not in ("8", "4 single"):
+            continue
+        scheduler = make()
+        rank = scheduler.arrange(w.program, w.chance, w.cost)
+        slots = np.arange(w.program.slots) if rank is None else np.argsort(rank)
+        asked = 0
+        for truths in drawn:
+            going = Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), _no_joins)
+            asked += len(run_table(going, truths))
+        row[name] = asked / events
+    row["bound"] = float(np.mean([lower_bound(w.indptr, w.members, truths) for truths in drawn]))
+    row |= {f"paper_{k}": v for k, v in PAPER.get((figure, x), {}).items()}
+    return row
+
+
+def _no_joins(gate: int) -> int:
+    return PENDING
+
+
+def _bookkeeping(scale: str) -> Iterator[Row]:
+    """Milliseconds an event that the schedulers themselves take, answers being at hand."""
+    cut = 10 if scale == "small" else 1
+    for zipf in (None, 1.0):
+        w = workload(20_000 // cut, 5_000 // cut, 5, zipf)
+        residuals, none, slots = Residuals(w.program), np.zeros(0, np.bool_), np.arange(w.program.slots)
+        drawn = [w.event(np.random.default_rng([9, i])) for i in range(11)]
+        row: Row = {"figure": "bookkeeping", "x": zipf or "uniform", "subscriptions": w.program.slots}
+        for name, make in SCHEDULERS.items():
+            scheduler, times = make(), []
+            for truths in drawn:
+                start = time.perf_counter()
+                run_table(Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), _no_joins), truths)
+                times.append((time.perf_counter() - start) * 1e3)
+            row[f"{name}_ms"] = float(np.median(times[1:]))
+        yield row
+
+
+def _wall_time(scale: str) -> Iterator[Row]:
+    """Whole events through the engine, with operators that take their time, learning as it goes."""
+    subscriptions, predicates, events = (200, 60, 3) if scale == "small" else (1_000, 200, 3)
+    w = workload(subscriptions, predicates, zipf=1.0)
+    bodies = [
+        ast.And(tuple(ast.Call("slow", (ast.Literal(int(t)),)) for t in w.members[a:b]))
+        for a, b in zip(w.indptr, w.indptr[1:], strict=False)
+    ]
+    drawn = [w.event(np.random.default_rng([11, i])) for i in range(events)]
+    columns = Columns.of("drone", {"n": ("bigint", list(range(events)))})
+    for milliseconds in (1, 10, 100):
+        row: Row = {"figure": "wall time", "x": milliseconds, "subscriptions": subscriptions, "events": events}
+        for name, make in SCHEDULERS.items():
+            engine = OperatorEngine([_slow(milliseconds, drawn)], schedule=make())
+            index = engine.compile(bodies)
+            start = time.perf_counter()
+            outcome = engine.run(index, columns)
+            row[f"{name}_ms"] = (time.perf_counter() - start) * 1e3 / events
+            row[f"{name}_calls"] = outcome.calls / events
+        yield row
+
+
+def _slow(milliseconds: float, drawn: list[list[int]]) -> Any:
+    @operator(cost=milliseconds, needs=["n"])
+    def slow(event: Any, predicate: int) -> bool:
+        time.sleep(milliseconds / 1e3)
+        return bool(drawn[event["n"]][predicate])
+
+    return slow
+
+
+LIMITS = (
+    ("greedy / suborder, uniform", "4", "greedy", "suborder", 0.95),
+    ("greedy / suborder, Zipf", "5", "greedy", "suborder", 0.9),
+    ("suborder / sequential, uniform", "4", "suborder", "sequential", 1.0),
+    ("suborder / sequential, Zipf", "5", "suborder", "sequential", 1.0),
+    ("sequential / naive, uniform", "4", "sequential", "naive", 0.7),
+    ("sequential / naive, Zipf", "5", "sequential", "naive", 0.7),
+    ("greedy / bound, uniform", "4", "greedy", "bound", 2.0),
+    ("greedy / bound, Zipf", "5", "greedy", "bound", 2.0),
+)
+
+
+def _ratios(rows: list[Row]) -> Iterator[Row]:
+    """What must hold, at the largest point of figures 4 and 5."""
+    for what, figure, above, below, limit in LIMITS:
+        row = max((r for r in rows if r["figure"] == figure), key=lambda r: float(r["x"]))
+        ratio = row[above] / row[below]
+        yield {"figure": "ratios", "x": what, "ratio": round(ratio, 4), "limit": limit, "holds": ratio <= limit}
+
+
+def draw(rows: list[Row], out: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    labels = {
+        "4": ("Figure 4: uniform popularity", "subscriptions"),
+        "5": ("Figure 5: Zipf popularity", "subscriptions"),
+        "6": ("Figure 6: number of predicates", "predicates"),
+        "7": ("Figure 7: longest subscription", "predicates in a subscription"),
+        "8": ("Figure 8: popularity", "Zipf exponent"),
+    }
+    for figure, (title, axis) in labels.items():
+        points = [r for r in rows if r["figure"] == figure]
+        fig, ax = plt.subplots(figsize=(6, 4))
+        xs = [str(r["x"]) for r in points] if figure == "8" else [r["x"] for r in points]
+        for name in SCHEDULERS:
+            ax.plot(xs, [r[name] for r in points], marker="o", label=name)
+        ax.plot(xs, [r["bound"] for r in points], linestyle="--", color="black", label="lower bound")
+        ax.set(title=title, xlabel=axis, ylabel="predicates evaluated per event", ylim=(0, None))
+        ax.legend()
+        fig.tight_layout()
+        fig.savefig(out / f"operators-{figure}.png", dpi=120)
+        plt.close(fig)
+    points = [r for r in rows if r["figure"] == "wall time"]
+    fig, ax = plt.subplots(figsize=(6, 4))
+    for name in SCHEDULERS:
+        ax.loglog([r["x"] for r in points], [r[f"{name}_ms"] for r in points], marker="o", label=name)
+    ax.set(title="Time of an event", xlabel="milliseconds a call", ylabel="milliseconds an event")
+    ax.legend()
+    fig.tight_layout()
+    fig.savefig(out / "operators-time.png", dpi=120)
+    plt.close(fig)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--scale", choices=sorted(EVENTS), default="small")
+    parser.add_argument("--events", type=int, help="events a point; the scale's number otherwise")
+    parser.add_argument("--out", type=Path, default=Path("build/bench"))
+    chosen = parser.parse_args()
+    for row in run(chosen.scale, chosen.out, chosen.events):
+        print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,370 @@
+"""The operator engine: batches of events against an index, with as few calls as the scheduler manages.
+
+For every event the filters' verdicts on early parts are put in, the residual formulas are gathered, and a run asks for
+one predicate after the other. The runs of several events go side by side where an operator likes batches or works
+concurrently; each round then hands all their calls over together. What is answered is shared within the event by call
+key, joined, learned from, and at the end told as `Hits` and `Failures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.columns import Columns
+from headgate.engine import Binding, Hits, State
+from headgate.errors import HeadgateError, PlanError
+from headgate.language.ast import Node, Path
+from headgate.operators.answer import ERROR, FAILS, FALSE, MISSING, TRUE, Answer
+from headgate.operators.caller import Caller, Reply, Request
+from headgate.operators.event import Event
+from headgate.operators.index import OperatorIndex, compile_index, needs
+from headgate.operators.learned import Learned
+from headgate.operators.predicate import Key, Predicate, narrow
+from headgate.operators.registry import Registry
+from headgate.operators.schedule import Residuals, Run, Scheduler, scheduler
+from headgate.operators.statistics import Statistics
+from headgate.operators.view import View
+from headgate.schema import Schema
+
+EarlyFilter = Callable[[Sequence[tuple[Node, str]], Columns], Hits]
+"""Decides early parts: `Hits` whose slots are the numbers of the parts that are TRUE."""
+Given = Callable[[int, Predicate], Answer]
+"""The answer of a GRAPH predicate on a row of the batch."""
+WINDOW = 16
+"""How many events go side by side where that helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An event that a subscription could not be decided on, and why. The event itself stays with the caller."""
+
+    event: int
+    slot: int
+    error: HeadgateError
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One predicate that was asked on an event: for explanations and for measuring."""
+
+    predicate: int
+    answer: Answer
+    called: bool
+    """False where another predicate's call had the same key."""
+    milliseconds: float
+    decided: tuple[int, ...] = ()
+    """The slots that were open before and are not after."""
+    saved: int = 0
+    """How many predicates nobody needs any more because of it."""
+
+
+@dataclass
+class Outcome:
+    hits: Hits
+    failures: list[Failure]
+    asked: dict[int, list[Asked]] = field(default_factory=dict)
+    """By event, in order; only where it was wanted."""
+    calls: int = 0
+
+
+class OperatorEngine:
+    """Holds what is learned and what is pooled; indexes are separate and immutable."""
+
+    def __init__(
+        self,
+        operators: Registry | Iterable[Any] = (),
+        *,
+        schedule: str | Scheduler = "greedy",
+        output: Literal["first", "all"] = "first",
+        early: EarlyFilter | None = None,
+        statistics: Statistics | None = None,
+        caller: Caller | None = None,
+        window: int = WINDOW,
+        learn: bool = True,
+    ) -> None:
+        self.registry = operators if isinstance(operators, Registry) else Registry(iter(operators))
+        self.scheduler = scheduler(schedule) if isinstance(schedule, str) else schedule
+        self.statistics = statistics if statistics is not None else Statistics()
+        self._every = output == "all"
+        self._early = early
+        self._caller = caller if caller is not None else Caller()
+        self._window = window
+        self._learn = learn
+        self._learned: WeakKeyDictionary[OperatorIndex, Learned] = WeakKeyDictionary()
+        self._residuals: WeakKeyDictionary[OperatorIndex, Residuals] = WeakKeyDictionary()
+
+    def compile(
+        self, expressions: Sequence[Node], *, missing: Sequence[str] | None = None, schema: Schema | None = None
+    ) -> OperatorIndex:
+        return compile_index(expressions, self.registry, missing=missing, schema=schema, every=self._every)
+
+    def needs(self, index: OperatorIndex) -> frozenset[Path]:
+        return needs(index, self.registry)
+
+    def evaluate(
+        self,
+        index: OperatorIndex,
+        columns: Columns,
+        upstream: Hits | None = None,
+        state: State | None = None,  # noqa: ARG002 - operators keep nothing between batches
+    ) -> Hits:
+        """The matches alone; `run` also tells what failed."""
+        return self.run(index, columns, upstream).hits
+
+    def run(
+        self,
+        index: OperatorIndex,
+        columns: Columns,
+        upstream: Hits | None = None,
+        *,
+        early: Hits | None = None,
+        given: Given | None = None,
+        trace: bool = False,
+    ) -> Outcome:
+        """Evaluate a batch. `early` holds the early parts that are TRUE; without it the engine's filters are asked."""
+        if early is None and index.early:
+            if self._early is None:
+                raise PlanError("these subscriptions test attributes, and no filters were given to decide that")
+            early = self._early(index.early, columns)
+        batch = _Batch(self, index, columns, early, given, trace)
+        events, slots = _asked_for(upstream, columns.rows, len(index))
+        together = self._side_by_side(index)
+        for at in range(0, len(events), together):
+            batch.window(events[at : at + together], slots[at : at + together])
+        return batch.outcome()
+
+    def close(self) -> None:
+        self._caller.close()
+
+    def learned(self, index: OperatorIndex) -> Learned:
+        """What is known of the predicates of an index."""
+        found = self._learned.get(index)
+        if found is None:
+            found = self._learned[index] = Learned(index, self.registry, self.statistics, self.scheduler)
+        return found
+
+    def residuals(self, index: OperatorIndex) -> Residuals:
+        found = self._residuals.get(index)
+        if found is None:
+            found = self._residuals[index] = Residuals(index.program)
+        return found
+
+    def _side_by_side(self, index: OperatorIndex) -> int:
+        used = {p.name for p in index.predicates if p.graph is None}
+        operators = [self.registry[name] for name in used]
+        return self._window if any(o.batch is not None or o.concurrency != "inline" for o in operators) else 1
+
+
+def _asked_for(upstream: Hits | None, rows: int, slots: int) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
+    """The events to look at, and for each the slots that are asked for."""
+    if upstream is None:
+        every = np.arange(slots, dtype=np.int64)
+        return np.arange(rows, dtype=np.int64), [every] * rows
+    events, first = np.unique(upstream.event, return_index=True)
+    return events.astype(np.int64), np.split(upstream.slot.astype(np.int64), first[1:])
+
+
+class _Batch:
+    """One batch on its way through the engine."""
+
+    def __init__(
+        self,
+        engine: OperatorEngine,
+        index: OperatorIndex,
+        columns: Columns,
+        early: Hits | None,
+        given: Given | None,
+        trace: bool,
+    ) -> None:
+        self.engine, self.index, self.given, self.trace = engine, index, given, trace
+        self.learned = engine.learned(index)
+        self.residuals = engine.residuals(index)
+        self.view = View(columns, engine.registry, index)
+        self._early = early
+        self._matches: list[tuple[int, int, Binding]] = []
+        self._bound = False
+        self._failures: list[Failure] = []
+        self._asked: dict[int, list[Asked]] = {}
+        self._calls = 0
+
+    def window(self, events: NDArray[np.int64], slots: list[NDArray[np.int64]]) -> None:
+        """Take some events from start to end, round by round."""
+        going = [_Going(self, int(e), s) for e, s in zip(events, slots, strict=True)]
+        active = [(g, local) for g in going if (local := g.begin()) >= 0]
+        while active:
+            requests: list[Request] = []
+            owners: list[_Going] = []
+            for g, local in active:
+                request = g.request(local)
+                if request is not None:
+                    requests.append(request)
+                    owners.append(g)
+            for g, reply in zip(owners, self.engine._caller.ask(requests), strict=True):
+                g.take(reply)
+            self._calls += len(requests)
+            active = [(g, local) for g, _ in active if (local := g.proceed()) >= 0]
+        for g in going:
+            self._finish(g)
+
+    def early(self, event: int) -> NDArray[np.bool_]:
+        truth = np.zeros(len(self.index.early), np.bool_)
+        if self._early is not None:
+            a, b = np.searchsorted(self._early.event, [event, event + 1])
+            truth[self._early.slot[a:b]] = True
+        return truth
+
+    def _finish(self, g: _Going) -> None:
+        if self.engine._learn:
+            self.learned.observe(g.history)
+        if self.trace:
+            self._asked[g.event] = g.history
+        for slot, error in g.failed():
+            self._failures.append(Failure(g.event, slot, error))
+        for slot in g.matched():
+            output = self.index.outputs[slot]
+            if output.empty:
+                self._matches.append((g.event, slot, {}))
+                continue
+            try:
+                found = output.bindings(g.ask, lambda e: g.early[self._part(e.node, slot)], g.read)  # noqa: B023 - used at once
+            except HeadgateError as error:
+                self._failures.append(Failure(g.event, slot, error))
+                continue
+            self._bound = True
+            self._matches += [(g.event, slot, binding) for binding in found]
+
+    def _part(self, node: Node, slot: int) -> int:
+        return self.index.parts[(node, "default" if self.index.modes[slot] == "default" else "null")]
+
+    def outcome(self) -> Outcome:
+        self._matches.sort(key=lambda m: m[:2])
+        event = np.array([m[0] for m in self._matches], np.int64)
+        slot = np.array([m[1] for m in self._matches], np.int32)
+        binding = [m[2] for m in self._matches] if self._bound else None
+        return Outcome(Hits(event, slot, binding), self._failures, self._asked, self._calls)
+
+
+class _Going:
+    """One event while it runs: its answers by predicate and by call key."""
+
+    def __init__(self, batch: _Batch, event: int, slots: NDArray[np.int64]) -> None:
+        self.batch, self.event = batch, event
+        self.early = batch.early(event)
+        self.read = batch.view.reader(event)
+        self.history: list[Asked] = []
+        self._slots = batch.learned.arranged(slots)
+        self._answers: dict[int, Answer] = {}
+        self._keys: dict[Key, Answer] = {}
+        self._problems: dict[int, HeadgateError] = {}
+        packed = batch.residuals.of(self._slots, self.early, batch.learned.chance, batch.learned.cost)
+        self.run = Run(batch.engine.scheduler, batch.index.program, packed, self._look)
+        self._local = -1
+        self._pending: Asked | None = None
+        self._key: Key | None = None
+
+    def begin(self) -> int:
+        index = self.batch.index
+        free = index.free
+        if free:
+            for local, number in enumerate(self.run.predicates):
+                if number in free and (answer := self._for_nothing(number)) is not None:
+                    self._answers[number] = answer
+                    self.run.give(local, answer.truth)
+        self._local = self.run.begin()
+        return self._local
+
+    def _for_nothing(self, number: int) -> Answer | None:
+        predicate = self.batch.index.predicates[number]
+        if predicate.graph is not None:
+            if self.batch.given is None:
+                raise PlanError("these subscriptions match a GRAPH, and no graph engine answered")
+            return self.batch.given(self.event, predicate)
+        if self.batch.index.arguments[number].resolve(self.read) is not None:
+            return None
+        # A missing argument is UNKNOWN; in the two-valued default mode it is ω, of which nothing holds.
+        return FAILS if predicate.missing == "default" else MISSING
+
+    def request(self, local: int) -> Request | None:
+        """The call that the chosen predicate needs, or None if its key was answered already."""
+        number = self.run.predicates[local]
+        arguments = self.batch.index.arguments[number]
+        values = arguments.resolve(self.read)
+        assert values is not None, "predicates with missing arguments were answered for nothing"
+        self._key = arguments.key(values)
+        known = self._keys.get(self._key)
+        if known is not None:
+            self._settle(number, known, float("nan"), called=False)
+            return None
+        return self.batch.view.request(self.event, number, values, self._key)
+
+    def take(self, reply: Reply) -> None:
+        assert self._key is not None
+        self._keys[self._key] = reply.answer
+        self._settle(self.run.predicates[self._local], reply.answer, reply.milliseconds, called=True)
+
+    def _settle(self, number: int, raw: Answer, milliseconds: float, *, called: bool) -> None:
+        answer = narrow(raw, self.batch.index.predicates[number].positions)
+        self._answers[number] = answer
+        self._pending = Asked(number, answer, called, milliseconds)
+
+    def proceed(self) -> int:
+        """Tell the run what was answered; the next predicate, or -1."""
+        asked = self._pending
+        assert asked is not None
+        if not self.batch.trace:
+            self._local = self.run.answer(asked.answer.truth)
+            self.history.append(asked)
+            return self._local
+        residual = self.run.residual
+        open_before = residual.value[residual.roots] == -1
+        live_before = int(np.count_nonzero(residual.live))
+        self._local = self.run.answer(asked.answer.truth)
+        decided = open_before & (residual.value[residual.roots] != -1)
+        saved = max(0, live_before - 1 - int(np.count_nonzero(residual.live)))
+        slots = tuple(sorted(self._slots[decided].tolist()))
+        self.history.append(Asked(asked.predicate, asked.answer, asked.called, asked.milliseconds, slots, saved))
+        return self._local
+
+    def ask(self, predicate: Predicate) -> Answer | None:
+        return self._answers.get(self.batch.index.numbers[predicate])
+
+    def _look(self, gate: int) -> int:
+        join = self.run.join_of(gate)
+        try:
+            return self.batch.index.joins[join].look(self.ask, self.read)
+        except HeadgateError as error:
+            self._problems[self.batch.index.program.joins[join].slot] = error
+            return ERROR
+
+    def matched(self) -> list[int]:
+        residual = self.run.residual
+        held: list[int] = self._slots[residual.value[residual.roots] == TRUE].tolist()
+        return sorted(held)
+
+    def failed(self) -> list[tuple[int, HeadgateError]]:
+        residual = self.run.residual
+        made: list[tuple[int, HeadgateError]] = []
+        for root, slot in zip(residual.roots.tolist(), self._slots.tolist(), strict=True):
+            if residual.value[root] != ERROR:
+                continue
+            if slot in self._problems:
+                made.append((slot, self._problems[slot]))
+                continue
+            inside = range(root, root + int(residual.size[root]))
+            numbers = {
+                self.run.predicates[int(residual.argument[m])]
+                for m in inside
+                if residual.value[m] == ERROR and residual.kind[m] == 4
+            }
+            errors = [e for n in sorted(numbers) if (e := self._answers[n].error) is not None]
+            made += [(slot, error) for error in errors[:1]]
+        return sorted(made, key=lambda m: m[0])
+
+
+__all__ = ["Asked", "EarlyFilter", "Event", "Failure", "Given", "OperatorEngine", "Outcome"]

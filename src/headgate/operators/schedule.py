@@ -1,0 +1,199 @@
+"""Schedulers: in which order the predicates of an event are asked. One protocol, four of them.
+
+`naive` is the paper's baseline: subscription by subscription, with memory. `sequential` (algorithm 1) goes through all
+predicates of an undecided subscription and is never worse than d times the optimum, d being the widest subscription.
+`suborder` (section 4.2) takes the subscriptions in the order of their linked chains. `greedy`, the default, asks what is
+expected to decide most for its cost, after every answer anew; `guarded`, it keeps the guarantee of `sequential` by
+marking subscriptions as it goes and refusing what the marks do not pay for.
+
+All give the same matches; they differ in how many calls that takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.errors import UsageError
+from headgate.operators import kernels
+from headgate.operators.kernels import ASKED, PENDING, READY, Residual
+from headgate.operators.program import Floats, Program
+from headgate.operators.ranking import net_savings
+
+Packed = tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32], Floats, NDArray[np.int64]]
+"""A residual as the kernels take it: the first two arrays never change, the others do as the event proceeds."""
+Look = Callable[[int], int]
+"""Given the node of a join: TRUE, FALSE, or PENDING while rows are still to come."""
+
+
+class Scheduler(Protocol):
+    """Which of the compiled choosers runs, and in which order it meets the subscriptions."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def chooser(self) -> int: ...
+    @property
+    def guarded(self) -> bool: ...
+
+    def arrange(self, program: Program, chance: Floats, cost: Floats) -> NDArray[np.int64] | None:
+        """The rank of every slot, if the order of subscriptions matters to this scheduler."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A scheduler that takes subscriptions as they come."""
+
+    name: str
+    chooser: int
+    guarded: bool = False
+
+    def arrange(self, program: Program, chance: Floats, cost: Floats) -> None:  # noqa: ARG002 - the protocol's
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Suborder:
+    """Takes subscriptions in the order of a ranking: net savings, or the paper's greedy path."""
+
+    ranking: Callable[[Program, Floats, Floats], NDArray[np.int64]] = net_savings
+    name: str = "suborder"
+    chooser: int = kernels.SUBORDER
+    guarded: bool = False
+
+    def arrange(self, program: Program, chance: Floats, cost: Floats) -> NDArray[np.int64]:
+        return self.ranking(program, chance, cost)
+
+
+def naive() -> Scheduler:
+    return Plain("naive", kernels.NAIVE)
+
+
+def sequential() -> Scheduler:
+    return Plain("sequential", kernels.SEQUENTIAL)
+
+
+def greedy(guarded: bool = True) -> Scheduler:
+    return Plain("greedy", kernels.GREEDY, guarded)
+
+
+SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
+    "naive": naive,
+    "sequential": sequential,
+    "suborder": Suborder,
+    "greedy": greedy,
+}
+
+
+def scheduler(name: str) -> Scheduler:
+    if name not in SCHEDULERS:
+        raise UsageError(f"there is no scheduler {name}", f"the schedulers are {', '.join(SCHEDULERS)}")
+    return SCHEDULERS[name]()
+
+
+class Residuals:
+    """Makes the residual of one event after another from one program.
+
+    Where nothing is decided early, as in a book of operators alone, all events begin with the same residual; it is made
+    once and copied, the parts that never change not even that.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._where = np.full(program.predicates, -1, np.int32)
+        self._pristine: tuple[NDArray[np.int64], Packed] | None = None
+
+    def of(self, slots: NDArray[np.int64], early: NDArray[np.bool_], chance: Floats, cost: Floats) -> Packed:
+        """The residual of an event for which these slots are open; `early` is the truth of the early parts."""
+        if len(early) == 0 and self._pristine is not None and np.array_equal(self._pristine[0], slots):
+            return self._copied(self._pristine[1], chance, cost)
+        p = self._program
+        made: Packed = kernels.gather(p.nodes, p.start, p.weight, p.shares, slots, early, chance, cost, self._where)
+        if len(early) == 0:
+            self._pristine = slots, made
+            return self._copied(made, chance, cost)
+        return made
+
+    def _copied(self, pristine: Packed, chance: Floats, cost: Floats) -> Packed:
+        shape, links, value, ints, floats, counters = pristine
+        copy = (shape, links, value.copy(), ints.copy(), floats.copy(), counters.copy())
+        residual: Residual = kernels.unfold.py_func(*copy)
+        residual.worth[kernels.CHANCE :: 4] = chance[residual.number]
+        residual.worth[kernels.COST :: 4] = cost[residual.number]
+        return copy
+
+
+class Run:
+    """One event on its way: asks for predicates until everything is decided.
+
+    A run is stepped from outside, so that the runs of several events can share a batched or concurrent call.
+    """
+
+    __slots__ = ("_arrays", "_chooser", "_current", "_guarded", "_look", "counters", "predicates", "residual")
+
+    def __init__(self, scheduler: Scheduler, program: Program, packed: Packed, look: Look) -> None:
+        self.residual: Residual = kernels.unfold.py_func(*packed)
+        self.counters = packed[5]
+        self.predicates: list[int] = self.residual.number.tolist()
+        """The number in the program of each predicate of the residual."""
+        self._arrays = (*packed, program.shares)
+        self._chooser, self._guarded = scheduler.chooser, scheduler.guarded
+        self._look = look
+        self._current = PENDING
+
+    def give(self, predicate: int, truth: int) -> None:
+        """An answer that costs nothing, before the run starts: a missing argument, a GRAPH that was matched before."""
+        kernels.give(*self._arrays, predicate, truth)
+        self._joins()
+
+    def begin(self) -> int:
+        """The first predicate to ask, in the numbers of the residual; -1 if nothing is open."""
+        return self._resolved(kernels.choose(*self._arrays, self._chooser, self._guarded))
+
+    def answer(self, truth: int) -> int:
+        """Take the answer to the predicate asked last; the next one, or -1."""
+        chosen: int = kernels.step(*self._arrays, self._chooser, self._guarded, self._current, truth)
+        if chosen == -2:
+            return self._resolved(chosen)
+        self._current = chosen
+        return chosen
+
+    def _resolved(self, chosen: int) -> int:
+        while chosen == -2:
+            self._joins()
+            chosen = kernels.choose(*self._arrays, self._chooser, self._guarded)
+        self._current = chosen
+        return chosen
+
+    def _joins(self) -> None:
+        s = self.residual
+        for gate in s.ready[: self.counters[READY]].tolist():
+            if s.value[gate] == PENDING:
+                found = self._look(gate)
+                if found != PENDING:
+                    kernels.conclude(*self._arrays, gate + int(s.size[gate]) - 1, found)
+        self.counters[READY] = 0
+
+    @property
+    def asked(self) -> int:
+        return int(self.counters[ASKED])
+
+    def join_of(self, gate: int) -> int:
+        """The number of the join at a node."""
+        return int(self.residual.argument[gate + int(self.residual.size[gate]) - 1])
+
+
+def run_table(run: Run, truths: Sequence[int]) -> list[int]:
+    """Run an event whose truths are given, by number of the predicate; the predicates asked, in order."""
+    asked = []
+    predicates = run.predicates
+    local = run.begin()
+    while local >= 0:
+        number = predicates[local]
+        asked.append(number)
+        local = run.answer(truths[number])
+    return asked
