@@ -84,17 +84,17 @@ class Prefixes:
     """Prefixes in use; the usual four are always there."""
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
-        self._known = {**STANDARD_PREFIXES, **(given or {})}
+        self.known = {**STANDARD_PREFIXES, **(given or {})}
 
     def iri(self, node: Node) -> str:
         if isinstance(node, ast.Iri):
             return f"<{node.text}>"
         assert isinstance(node, ast.Name)
         prefix, _, local = node.text.partition(":")
-        if prefix not in self._known:
+        if prefix not in self.known:
             shown = f"the prefix {prefix}: is not declared" if prefix else "the empty prefix is not declared"
             raise UnknownName(shown, f"write PREFIX {prefix}: <http://...>; before it", at=node.at)
-        return f"<{self._known[prefix]}{local}>"
+        return f"<{self.known[prefix]}{local}>"
 
     def literal(self, node: ast.Literal | ast.Term) -> Literal:
         if isinstance(node, ast.Literal):

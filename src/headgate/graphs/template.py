@@ -1,0 +1,199 @@
+"""Event graphs from plain columns, by a template that the stream declares.
+
+    CREATE STREAM offers (sku STRING, kind STRING, price DOUBLE, seller.name STRING)
+    AS GRAPH { _:H a :Offer ; :item _:i ; :price price ; :seller _:s . _:i a kind ; :sku sku . _:s a :Person ; :name seller.name }
+
+Bare names are attributes. As the object of a property an attribute is a literal of its type, as the object of `a` the name
+of a class, and where it is a subject too, the name of a thing. A name that is no IRI and has no known prefix belongs to the
+empty prefix. A statement whose attribute is missing is left out, and so is a blank node of which every attribute is missing,
+with the arcs to it: a null struct leaves no trace. An ARRAY gives one statement an element.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from headgate.columns import Column, Columns
+from headgate.errors import LanguageError, TypeProblem, UnknownName
+from headgate.graphs.event import LIMITS, EventGraph, Limits
+from headgate.graphs.pattern import Prefixes
+from headgate.graphs.rdf import Triple
+from headgate.graphs.terms import DATE_TIME, HOME, TYPE, XSD, IllTyped, Literal, Term, literal_of, value_of
+from headgate.language import ast
+from headgate.language.ast import Node, Path
+from headgate.language.times import instant_text
+from headgate.schema import Kind
+
+_IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://|[^\s:]+:)\S+")
+_SAFE = "/#?:@!$&'()*+,;=~%-._"
+_BASE64 = f"<{XSD}base64Binary>"
+
+Reference = Term | Path
+"""A term that is the same for every event, or the path of an attribute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    subject: str | Path
+    property: str
+    object: Reference
+
+
+@dataclass(frozen=True)
+class Template:
+    """The statements of a stream's template. `filled` gives for each blank node, home apart, the attributes and blank
+    nodes of its own statements: if it has any and none is there, the node is not there."""
+
+    statements: tuple[Statement, ...]
+    names: frozenset[Path]
+    """Attributes that stand for things, not for literals."""
+    filled: dict[str, tuple[Reference, ...]]
+    prefixes: Prefixes
+
+    @classmethod
+    def of(cls, graph: ast.Graph, prefixes: Prefixes | None = None) -> Template:
+        known = prefixes or Prefixes()
+        if graph.filters:
+            raise LanguageError("a template has no FILTER", at=graph.filters[0].at)
+        made = [
+            Statement(_subject(t.subject, known), known.iri(t.predicate), _object(t.object, known))
+            for t in graph.triples
+        ]
+        if all(s.subject != HOME for s in made):
+            raise LanguageError("the template says nothing about the home vertex _:H", at=graph.at)
+        things = {s.subject for s in made if isinstance(s.subject, tuple)}
+        _check_connected(graph, made)
+        for t, s in zip(graph.triples, made, strict=True):
+            if isinstance(s.object, tuple) and (s.property == TYPE or s.object in things) and "" not in known.known:
+                hint = "write PREFIX : <http://...>; before it"
+                raise UnknownName("the names in this attribute need an empty prefix", hint, at=t.object.at)
+            if s.property == TYPE and not isinstance(t.object, (ast.Iri, ast.Name, ast.Attribute)):
+                raise TypeProblem("a class must be named, by a name or by an attribute", at=t.object.at)
+        filled: dict[str, tuple[Reference, ...]] = {}
+        for s in made:
+            if isinstance(s.subject, str) and s.subject.startswith("_:") and s.subject != HOME:
+                known_parts = filled.setdefault(s.subject, ())
+                if isinstance(s.object, tuple) and not isinstance(s.object, Literal) or _blank(s.object):
+                    filled[s.subject] = (*known_parts, s.object)
+        return cls(tuple(made), frozenset(p for p in things if isinstance(p, tuple)), filled, known)
+
+    def needs(self) -> frozenset[Path]:
+        ends = [e for s in self.statements for e in (s.subject, s.object)]
+        return frozenset(e for e in ends if isinstance(e, tuple) and not isinstance(e, Literal))
+
+    def read(self, columns: Columns, row: int, limits: Limits = LIMITS) -> EventGraph | None:
+        """The graph of one event."""
+        values = {path: _terms(columns.get(path), row) for path in self.needs()}
+        triples: list[Triple] = []
+        there: dict[str, bool] = {}
+        for s in self.statements:
+            for subject in self._ends(s.subject, values, there, name=True):
+                named = s.property == TYPE or s.object in self.names
+                for object_ in self._ends(s.object, values, there, name=named):
+                    triples.append((str(subject), s.property, object_))  # noqa: PERF401 - a nested loop reads better
+        # What hung on something that is missing is not there either.
+        triples = _reachable(dict.fromkeys(triples))
+        return EventGraph.of(triples, limits) if triples else None
+
+    def _ends(
+        self, end: Reference, values: dict[Path, list[Literal]], there: dict[str, bool], *, name: bool
+    ) -> list[Term]:
+        if isinstance(end, Literal):
+            return [end]
+        if isinstance(end, tuple):
+            return [self._name(v.lexical) for v in values[end]] if name else list(values[end])
+        return [end] if not _blank(end) or self._there(end, values, there) else []
+
+    def _there(self, node: str, values: dict[Path, list[Literal]], there: dict[str, bool]) -> bool:
+        if node not in there:
+            parts = self.filled.get(node, ())
+            there[node] = not parts  # what a cycle of blank nodes sees of itself
+            there[node] = not parts or any(
+                self._there(p, values, there) if isinstance(p, str) else bool(values.get(p)) for p in parts
+            )
+        return there[node]
+
+    def _name(self, text: str) -> str:
+        if _IRI.fullmatch(text):
+            return f"<{text}>"
+        prefix, colon, local = text.partition(":")
+        if colon and prefix in self.prefixes.known:
+            return self.prefixes.iri(ast.Name(f"{prefix}:{quote(local, _SAFE)}"))
+        return self.prefixes.iri(ast.Name(":" + quote(text, _SAFE)))
+
+
+def _check_connected(graph: ast.Graph, made: list[Statement]) -> None:
+    seen: set[Any] = {HOME}
+    while fresh := {s.object for s in made if s.subject in seen and s.property != TYPE} - seen:
+        seen |= fresh
+    for triple, s in zip(graph.triples, made, strict=True):
+        if s.subject not in seen:
+            hint = "connect it by a statement that leads to it from home"
+            raise LanguageError("this subject cannot be reached from _:H", hint, at=triple.subject.at)
+
+
+def _reachable(triples: Iterable[Triple]) -> list[Triple]:
+    """The triples whose subject can be reached from home."""
+    out: dict[str, list[Triple]] = {}
+    for triple in triples:
+        out.setdefault(triple[0], []).append(triple)
+    seen, front, kept = {HOME}, [HOME], []
+    for subject in front:
+        for triple in out.get(subject, ()):
+            kept.append(triple)
+            object_ = triple[2]
+            if triple[1] != TYPE and isinstance(object_, str) and object_ not in seen:
+                seen.add(object_)
+                front.append(object_)
+    return kept
+
+
+def _blank(end: Any) -> bool:
+    return isinstance(end, str) and end.startswith("_:") and end != HOME
+
+
+def _subject(node: Node, prefixes: Prefixes) -> str | Path:
+    found = _object(node, prefixes)
+    if isinstance(found, Literal):
+        raise TypeProblem("a literal cannot be the subject of a statement", at=node.at)
+    return found
+
+
+def _object(node: Node, prefixes: Prefixes) -> Reference:
+    match node:
+        case ast.Attribute(path):
+            return path
+        case ast.Blank(label):
+            return f"_:{label}"
+        case ast.Iri() | ast.Name():
+            return prefixes.iri(node)
+        case ast.Literal() | ast.Term():
+            literal = prefixes.literal(node)
+            try:
+                value_of(literal)
+            except IllTyped as problem:
+                raise TypeProblem(str(problem), at=node.at) from None
+            return literal
+    raise TypeProblem("a template has no variables", "write the name of an attribute without ?", at=node.at)
+
+
+def _terms(column: Column | None, row: int) -> list[Literal]:
+    """The literals of an attribute: none if it is missing, several of an ARRAY."""
+    value = None if column is None else column.value(row)
+    if column is None or value is None:
+        return []
+    kind = column.type.kind
+    return [_literal(v, kind) for v in (value if isinstance(value, list) else [value]) if v is not None]
+
+
+def _literal(value: object, kind: Kind) -> Literal:
+    if kind is Kind.TIMESTAMP and isinstance(value, int):
+        return Literal(instant_text(value), DATE_TIME)
+    if isinstance(value, bytes):
+        return Literal(base64.b64encode(value).decode("ascii"), _BASE64)
+    return literal_of(value)
