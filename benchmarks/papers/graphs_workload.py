@@ -83,9 +83,7 @@ def plant(random: Random, event: Drawn) -> Drawn | None:
     closing = [a for a in inside if a not in tree]
     arcs = tree + random.sample(closing, PATTERN_ARCS - len(tree)) if len(tree) <= PATTERN_ARCS else tree
     number = {v: i for i, v in enumerate(sorted(kept))}
-    return Drawn(
-        tuple(event.classes[v] for v in sorted(kept)), tuple((number[s], p, number[o]) for s, p, o in arcs)
-    )
+    return Drawn(tuple(event.classes[v] for v in sorted(kept)), tuple((number[s], p, number[o]) for s, p, o in arcs))
 
 
 def workload(seed: int, classes: int, subscriptions: int, events: int, share: float | None = None) -> Workload:
@@ -129,7 +127,9 @@ def _property(number: int) -> str:
 def pattern(drawn: Drawn) -> ast.Graph:
     """The subscription as the parser would give it."""
     name = [ast.Blank("H"), *(ast.Variable(str(i)) for i in range(1, len(drawn.classes)))]
-    types = [ast.Triple(n, ast.Name("rdf:type"), ast.Name(":" + _class(c))) for n, c in zip(name, drawn.classes, strict=True)]
+    types = [
+        ast.Triple(n, ast.Name("rdf:type"), ast.Name(":" + _class(c))) for n, c in zip(name, drawn.classes, strict=True)
+    ]
     arcs = [ast.Triple(name[s], ast.Name(":" + _property(p)), name[o]) for s, p, o in drawn.arcs]
     return ast.Graph((*types, *arcs))
 

@@ -51,7 +51,9 @@ def check(condition: Node) -> None:
             except ValueError:
                 raise TypeProblem("this is no instant", "write it like 2026-01-31T08:00:00Z", at=node.at) from None
         elif not isinstance(node, _KNOWN):
-            raise LanguageError("this has no place in a FILTER", "FILTER compares the variables of its GRAPH", at=node.at)
+            raise LanguageError(
+                "this has no place in a FILTER", "FILTER compares the variables of its GRAPH", at=node.at
+            )
 
 
 _KNOWN = (
@@ -191,7 +193,9 @@ def _constant_node(node: Node) -> bool:
 
 def constants(condition: Node) -> list[Value]:
     """The values a comparable condition compares with. A bare variable is compared with TRUE."""
-    found = [constant(n) for n in ast.walk(condition) if isinstance(n, (ast.Literal, ast.Instant, ast.Span, ast.Negate))]
+    found = [
+        constant(n) for n in ast.walk(condition) if isinstance(n, (ast.Literal, ast.Instant, ast.Span, ast.Negate))
+    ]
     return [v for v in found if v is not None]
 
 
@@ -249,9 +253,7 @@ class Ranks:
                 return (EVERYTHING, []) if raw is True else ([], EVERYTHING if raw is False else [])
         return self._atom("=", Value(TRUTH, True))
 
-    def _both(
-        self, parts: list[tuple[list[Interval], list[Interval]]]
-    ) -> tuple[list[Interval], list[Interval]]:
+    def _both(self, parts: list[tuple[list[Interval], list[Interval]]]) -> tuple[list[Interval], list[Interval]]:
         true, false = EVERYTHING, []
         for t, f in parts:
             true, false = intersection(true, t), union(false, f)

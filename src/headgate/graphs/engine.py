@@ -71,7 +71,8 @@ class GraphIndex:
         return replace(
             self,
             parts=tuple(
-                replace(p, matcher=Matcher(p.matcher.index.with_ontology(ontology), p.matcher.limits)) for p in self.parts
+                replace(p, matcher=Matcher(p.matcher.index.with_ontology(ontology), p.matcher.limits))
+                for p in self.parts
             ),
         )
 
@@ -171,9 +172,7 @@ class GraphEngine:
             kept = np.isin(asked[0], usable)
             asked = np.searchsorted(usable, asked[0][kept]), asked[1][kept]
         found = part.matcher.match(graphs, asked)
-        troubles += [
-            Trouble(int(usable[g.event]), int(part.slots[g.slot]), g.reason, "limit") for g in found.given_up
-        ]
+        troubles += [Trouble(int(usable[g.event]), int(part.slots[g.slot]), g.reason, "limit") for g in found.given_up]
         bindings = Bindings(part.matcher.index, [g.terms for g in graphs], found)
         return GraphHits(
             usable[found.event], part.slots[found.slot], bindings, np.setdiff1d(rows, usable), tuple(troubles)

@@ -81,9 +81,7 @@ class EventGraph:
             message = f"the graph has {len(terms):,} vertices and {len(arcs):,} arcs"
             raise BadGraph(message, f"the limits are {limits.vertices:,} and {limits.arcs:,}")
         _check_reachable(terms, arcs, number, stated)
-        classes = [
-            (term.datatype,) if isinstance(term, Literal) else tuple(stated.get(term, ())) for term in terms
-        ]
+        classes = [(term.datatype,) if isinstance(term, Literal) else tuple(stated.get(term, ())) for term in terms]
         return cls(terms, classes, arcs)
 
 

@@ -197,9 +197,7 @@ def candidates(present: Words, m_at: Ints, m_of: Int32, asked: Words, events: in
 
 
 @njit(cache=True)
-def prune(
-    keys: Ints, alive: Mask, span: Ints, n: int, arc_s: Int32, arc_o: Int32, dom: Words, fresh: Words
-) -> bool:
+def prune(keys: Ints, alive: Mask, span: Ints, n: int, arc_s: Int32, arc_o: Int32, dom: Words, fresh: Words) -> bool:
     """Take from every vertex's domain what some arc cannot use, until nothing changes; False if a domain is empty.
     span[0, i] to span[1, i] are the rows of arc i."""
     words = dom.shape[1]

@@ -114,7 +114,9 @@ def read_file(path: str | Path, format: str | None = None) -> list[Triple]:  # n
     name = format or SUFFIXES.get(file.suffix.lower())
     if name is None:
         known = ", ".join(SUFFIXES)
-        raise UsageError(f"the suffix of {file.name} names no RDF format", f"the suffixes are {known}; or give the format")
+        raise UsageError(
+            f"the suffix of {file.name} names no RDF format", f"the suffixes are {known}; or give the format"
+        )
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:

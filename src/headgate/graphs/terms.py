@@ -168,7 +168,9 @@ def literal_of(value: object) -> Literal:
     if isinstance(value, int):
         return Literal(str(value), INTEGER)
     if isinstance(value, float):
-        lexical = "NaN" if math.isnan(value) else repr(value).replace("inf", "INF") if math.isinf(value) else repr(value)
+        lexical = (
+            "NaN" if math.isnan(value) else repr(value).replace("inf", "INF") if math.isinf(value) else repr(value)
+        )
         return Literal(lexical, DOUBLE)
     return Literal(str(value), STRING)
 
