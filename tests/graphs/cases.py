@@ -80,8 +80,8 @@ def hierarchy(random: Random, letter: str, size: int) -> frozenset[tuple[str, st
             if random.random() < 0.35:
                 pairs.add((iri(f"{letter}{low}"), iri(f"{letter}{high}")))
     if pairs and random.random() < 0.2:
-        low, high = random.choice(sorted(pairs))
-        pairs.add((high, low))
+        below, above = random.choice(sorted(pairs))
+        pairs.add((above, below))
     return frozenset(pairs)
 
 

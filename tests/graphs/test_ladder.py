@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
+
+from tests.graphs.meaning import graph
 
 from headgate.graphs import tree
 from headgate.graphs.event import EventGraph, Limits
@@ -12,7 +15,6 @@ from headgate.graphs.ontology import Ontology
 from headgate.graphs.pattern import Prefixes, compile_pattern
 from headgate.graphs.rdf import Triple
 from headgate.graphs.terms import HOME
-from tests.graphs.meaning import graph
 
 BASE = "http://example.org/"
 LAYERS = 17
@@ -81,7 +83,7 @@ def test_failures_are_remembered_where_a_search_goes_on_for_long() -> None:
     arc = f"<{BASE}p>"
     names = [[f"_:v{i}_{j}" for j in range(width)] for i in range(layers)]
     event: list[Triple] = [(HOME, arc, v) for v in names[0]]
-    for above, below in zip(names, names[1:], strict=False):
+    for above, below in pairwise(names):
         event += [(a, arc, b) for a in above for b in below]
     event += [(v, f"<{BASE}end>", t) for v in names[-1] for t in ("_:t0", "_:t1")]
     # A chain through the layers, then three different ends where there are two.
@@ -97,7 +99,8 @@ def test_a_search_that_exceeds_its_limit_says_so_and_decides_nothing() -> None:
     layers, width = 6, 6
     arc = f"<{BASE}p>"
     nodes = [f"_:v{i}" for i in range(layers * width)]
-    event: list[Triple] = [(HOME, arc, v) for v in nodes] + [(a, arc, b) for a in nodes for b in nodes if a != b]
+    event: list[Triple] = [(HOME, arc, v) for v in nodes]
+    event += [(a, arc, b) for a in nodes for b in nodes if a != b]
     text = "GRAPH { " + " . ".join(["_:H :p ?0", *(f"?{i} :p ?{i + 1}" for i in range(20)), "?20 :p _:H"]) + " }"
     found = matcher(text.replace("?20 :p _:H", "?20 :p ?0"), Limits(steps=10)).match([EventGraph.of(event)])
     assert found.event.tolist() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.graphs.meaning import Ask, by_engine, by_oracle
 
 AUCTION = """
@@ -11,7 +10,8 @@ AUCTION = """
     :EBook rdfs:subClassOf :Book, :Digital . :cell rdfs:subPropertyOf :phone . :home rdfs:subPropertyOf :phone .
 """
 SELLING = """
-    _:H a :Selling ; :target [ a :Desktop ] ; :seller _:s ; :price [ a :Money ; :currency units:dollar ; rdf:value 350.00 ] .
+    _:H a :Selling ; :target [ a :Desktop ] ; :seller _:s ; :price _:p .
+    _:p a :Money ; :currency units:dollar ; rdf:value 350.00 .
     _:s a :Customer ; :cell 123456789 .
 """
 
@@ -72,7 +72,8 @@ def test_unknown_classes_and_properties_match_themselves(ask: Ask) -> None:
 
 
 def test_equivalent_classes_and_properties_are_one(ask: Ask) -> None:
-    same = ":PC owl:equivalentClass :Computer . :Computer rdfs:subClassOf :Product . :goods owl:equivalentProperty :target ."
+    same = """:PC owl:equivalentClass :Computer . :Computer rdfs:subClassOf :Product .
+        :goods owl:equivalentProperty :target ."""
     assert ask("GRAPH { _:H :goods ?t . ?t a :PC }", "_:H :target [ a :Computer ] .", same)
     assert ask("GRAPH { _:H :target ?t . ?t a :Product }", "_:H :goods [ a :PC ] .", same)
 

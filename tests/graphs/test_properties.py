@@ -10,18 +10,19 @@ from random import Random
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.graphs.cases import PREFIXES, Case, cases, make
+from tests.graphs.meaning import Answer, ontology_of
 
 from headgate.errors import LanguageError
 from headgate.graphs import kernels
 from headgate.graphs.event import EventGraph
 from headgate.graphs.index import build
+from headgate.graphs.join import kernels as join
 from headgate.graphs.matching import Bindings, Matcher
 from headgate.graphs.pattern import Named, Prefixes, compile_pattern
 from headgate.language import ast
 from headgate.oracle import graph_kernels
 from headgate.oracle import graphs as oracle
-from tests.graphs.cases import PREFIXES, Case, cases, make
-from tests.graphs.meaning import Answer, ontology_of
 
 PLAIN = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 LONG = settings(max_examples=5_000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -85,7 +86,7 @@ def kernels_equal_their_twins(case: Case) -> None:
     for e, p in pairs:
         inside = slice(columns.vertices_at[p], columns.vertices_at[p + 1])
         arcs = slice(columns.arcs_at[p], columns.arcs_at[p + 1])
-        found, _ = kernels.enumerate_all(
+        found, _ = join.enumerate_all(
             row_of[e], row_of[e + 1], keys, alive, len(events[e].terms),
             batch.term[batch.vertex_at[e] : batch.vertex_at[e + 1]], columns.hom[p], columns.group[inside],
             columns.alike[inside], columns.arc_subject[arcs], columns.arc_object[arcs], columns.arc_m[arcs], 10_000,

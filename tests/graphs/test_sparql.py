@@ -7,14 +7,14 @@ from random import Random
 import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
+from tests.graphs.cases import Case, cases, make
+from tests.graphs.test_properties import LONG, PLAIN, answers, compiled
 
 from headgate.graphs import rdf
 from headgate.graphs.rdf import Triple
 from headgate.graphs.terms import HOME, NUMBER, TYPE, Literal, Term, value_of
 from headgate.language import ast
 from headgate.oracle.graphs import Meaning
-from tests.graphs.cases import Case, cases, make
-from tests.graphs.test_properties import LONG, PLAIN, answers, compiled
 
 ASKED = "<urn:home>"
 
@@ -33,8 +33,8 @@ def materialised(event: tuple[Triple, ...], meaning: Meaning, patterns: list[ast
             triples |= {(s, q, o) for q in meaning.above(p, meaning.properties)}
     triples |= {(t, TYPE, c) for t in things - typed for c in asked}
     store = ox.Store()
-    for s, p, o in triples:
-        ends = [ASKED if t == HOME else t for t in (s, o)]
+    for subject, p, o in triples:
+        ends: list[Term] = [ASKED if t == HOME else t for t in (subject, o)]
         store.add(ox.Quad(rdf.to_pyoxigraph(ends[0]), rdf.to_pyoxigraph(p), rdf.to_pyoxigraph(ends[1])))  # type: ignore[arg-type]
     return store
 

@@ -254,7 +254,8 @@ class Ranks:
         return self._atom("=", Value(TRUTH, True))
 
     def _both(self, parts: list[tuple[list[Interval], list[Interval]]]) -> tuple[list[Interval], list[Interval]]:
-        true, false = EVERYTHING, []
+        true: list[Interval] = EVERYTHING
+        false: list[Interval] = []
         for t, f in parts:
             true, false = intersection(true, t), union(false, f)
         return true, false

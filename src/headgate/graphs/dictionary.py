@@ -1,8 +1,8 @@
 """Names to numbers: the classes, properties and constants in use, and events by them.
 
-Only what some pattern mentions has a number. A class of an event stands for the classes in use above it; the ontology is
-asked once for each set of classes and each property that events bring, and the answer kept as a row. A new ontology is a
-new dictionary over the same numbers.
+Only what some pattern mentions has a number. A class of an event stands for the classes in use above it; the ontology
+is asked once for each set of classes and each property that events bring, and the answer kept as a row. A new
+ontology is a new dictionary over the same numbers.
 """
 
 from __future__ import annotations

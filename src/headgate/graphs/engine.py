@@ -1,9 +1,9 @@
 """The graphs engine: GRAPH atoms against batches of events.
 
-Events come as RDF text in a GRAPH column, or are built from plain columns by the stream's template. A batch is read once,
-however many indexes (segments of a plan) are evaluated on it. By default a slot answers with one row an event, its least
-binding: variables in the order of their names, booleans before numbers before text. Where other atoms join on the
-variables, name the slot in `every`, and it answers with one row for each distinct binding.
+Events come as RDF text in a GRAPH column, or are built from plain columns by the stream's template. A batch is read
+once, however many indexes (segments of a plan) are evaluated on it. By default a slot answers with one row an event,
+its least binding: variables in the order of their names, booleans before numbers before text. Where other atoms join
+on the variables, name the slot in `every`, and it answers with one row for each distinct binding.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """An event as a graph (OPS, section 3.1): vertices from home on, classes, arcs.
 
-Every triple with a literal object makes a vertex of its own. What the text of an event may get wrong is found here, and
-said so that its publisher can mend it: no home, a vertex that home does not reach, a class that is no name, a literal that
-does not fit its datatype. A vertex without a class is accepted; it may have any.
+Every triple with a literal object makes a vertex of its own. What the text of an event may get wrong is found here,
+and said so that its publisher can mend it: no home, a vertex that home does not reach, a class that is no name, a
+literal that does not fit its datatype. A vertex without a class is accepted; it may have any.
 """
 
 from __future__ import annotations

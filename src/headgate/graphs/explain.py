@@ -1,8 +1,8 @@
 """Why a GRAPH pattern matched an event, or what blocked it.
 
-Statement by statement, from home on: which statements of the event fit, and where none does, why the nearest ones do not.
-If every statement fits by itself, either no choice of them hangs together, or a FILTER over several variables refuses all
-that do.
+Statement by statement, from home on: which statements of the event fit, and where none does, why the nearest ones do
+not. If every statement fits by itself, either no choice of them hangs together, or a FILTER over several variables
+refuses all that do.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class _Explainer:
         return order
 
     def _reason(self, i: int, arc: tuple[int, str, int]) -> tuple[bool, str] | None:
-        """None if the event's arc fits the pattern's arc i; else why not, and whether it was near: the same property."""
+        """None if the event's arc fits the pattern's arc i; else why not, and whether it was near: the same
+        property."""
         s, name, o = arc
         wanted = self._pattern.arcs[i]
         above = self._ontology.properties_above(name) if name != SELF else frozenset((SELF,))

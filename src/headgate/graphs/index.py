@@ -1,8 +1,8 @@
 """The index of many patterns: shared vertices, shared statement patterns, shared patterns.
 
-A statement pattern (OPS, section 4) is a property between two pattern vertices. Equal ones of different subscriptions are
-one, and are filed under the meta-statements in use only: by property and a class of the subject, or by property and
-constant where the object is one. Never the product of all classes and properties.
+A statement pattern (OPS, section 4) is a property between two pattern vertices. Equal ones of different subscriptions
+are one, and are filed under the meta-statements in use only: by property and a class of the subject, or by property
+and constant where the object is one. Never the product of all classes and properties.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Statements:
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Patterns in columns, as the kernels read them. `rare_m` are the statement patterns of each, rarest first. A view is
-    an order of a pattern's vertices: that of the variables of the subscriptions that see it so."""
+    """Patterns in columns, as the kernels read them. `rare_m` are the statement patterns of each, rarest first. A
+    view is an order of a pattern's vertices: that of the variables of the subscriptions that see it so."""
 
     hom: Mask
     vertices_at: Ints

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from headgate.graphs import conditions, kernels
 from headgate.graphs.dictionary import Batch
 from headgate.graphs.event import LIMITS, EventGraph, Limits
 from headgate.graphs.index import PatternIndex, asked_words
+from headgate.graphs.join import kernels as join
 from headgate.graphs.kernels import Int32, Ints, Mask
 from headgate.graphs.pattern import ITSELF
 from headgate.graphs.terms import Literal, Term, order_of, python_of, value_of
@@ -75,7 +77,7 @@ class Matcher:
         columns = index.columns
         slow = index.statements.slow
         self._slow = np.array(
-            [bool(slow[columns.arc_m[a:b]].any()) for a, b in zip(columns.arcs_at, columns.arcs_at[1:], strict=False)],
+            [bool(slow[columns.arc_m[a:b]].any()) for a, b in pairwise(columns.arcs_at)],
             np.bool_,
         )
         wanted = {int(index.slots.view[slot]) for slot in index.slots.every}
@@ -117,7 +119,7 @@ class Matcher:
         """The rows of every statement pattern in the batch, as `kernels.statements` gives them."""
         d, s, v = self.index.dictionary, self.index.statements, self.index.vertices
         anything, bits, row_at, row_class, above_at, above = d.tables()
-        return kernels.statements(  # type: ignore[no-any-return]
+        return kernels.statements(
             batch.vertex_at, batch.row, batch.constant, batch.rank, batch.arc_at, batch.subject, batch.property,
             batch.object, anything, bits, row_at, row_class, above_at, above, len(d.classes) + 1, s.by_class,
             s.by_class_m, len(d.constants), s.by_constant, s.by_constant_m, s.subject, s.object, s.loop, v.home,
@@ -132,7 +134,7 @@ class Matcher:
         event, pattern = kernels.candidates(present, columns.rare_at, columns.rare_m, words, events)
         alive = np.ones(len(keys), np.bool_)
         self._refuse_slow(batch, row_of, keys, alive, event, pattern)
-        status, candidate, view, value, counted = kernels.verify(
+        status, candidate, view, value, counted = join.verify(
             row_of, keys, alive, batch.vertex_at, batch.term, batch.orders(np.unique(event).tolist()), event, pattern,
             columns.hom, columns.vertices_at, columns.group, columns.alike, columns.arcs_at, columns.arc_subject,
             columns.arc_object, columns.arc_m, columns.view_at, columns.view_vertex_at, columns.view_vertex,
@@ -146,7 +148,7 @@ class Matcher:
         found_event, found_slot, vertex = self._spread(
             event[candidate[plain]].astype(np.int64), view[plain], value[plain]
         )
-        extra = []
+        extra: list[tuple[int, int, list[int]]] = []
         for c in np.flatnonzero(self._whole[pattern] & (status > 0)).tolist():
             try:
                 extra += self._enumerate(batch, row_of, keys, alive, int(event[c]), int(pattern[c]))
@@ -233,7 +235,7 @@ class Matcher:
         arcs = slice(columns.arcs_at[pattern], columns.arcs_at[pattern + 1])
         terms = batch.graphs[event].terms
         low, high = batch.vertex_at[event], batch.vertex_at[event + 1]
-        found, left = kernels.enumerate_all(
+        found, left = join.enumerate_all(
             row_of[event], row_of[event + 1], keys, alive, len(terms), batch.term[low:high], columns.hom[pattern],
             columns.group[inside], columns.alike[inside], columns.arc_subject[arcs], columns.arc_object[arcs],
             columns.arc_m[arcs], self.limits.bindings + 1, self.limits.steps,

@@ -103,13 +103,14 @@ def close(edges: Iterable[Edge], equal: Iterable[Edge] = (), names: Iterable[str
     # Components come parents first, so every row that is needed is complete.
     for i, names_ in enumerate(members):
         above[i, i >> 6] |= np.uint64(1 << (i & 63))
-        for high in {component[p] for n in names_ for p in parents[n]} - {i}:
-            above[i] |= above[high]
+        for parent in {component[p] for n in names_ for p in parents[n]} - {i}:
+            above[i] |= above[parent]
     return Hierarchy(component, tuple(members), above), warnings
 
 
 def components(edges: Iterable[Edge], names: Iterable[str] = ()) -> list[tuple[str, ...]]:
-    """Strongly connected components (Tarjan, without recursion), each sorted; those that an edge leads to come first."""
+    """Strongly connected components (Tarjan, without recursion), each sorted; those that an edge leads to come
+    first."""
     targets: dict[str, list[str]] = {name: [] for name in names}
     for low, high in edges:
         targets.setdefault(low, []).append(high)
@@ -202,10 +203,9 @@ class Ontology:
         for i, path in enumerate(paths):
             # Blank nodes of different files are different nodes.
             mark = f"_:f{i}_"
-            triples += [
-                tuple(mark + t[2:] if isinstance(t, str) and t.startswith("_:") else t for t in triple)  # type: ignore[misc]
-                for triple in rdf.read_file(path)
-            ]
+            for s, p, o in rdf.read_file(path):
+                object_ = mark + o[2:] if isinstance(o, str) and o.startswith("_:") else o
+                triples.append((mark + s[2:] if s.startswith("_:") else s, p, object_))
         return cls.of(triples)
 
     def classes_above(self, name: str, *, literal: bool = False) -> frozenset[str]:

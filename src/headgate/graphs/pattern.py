@@ -1,10 +1,10 @@
 """A GRAPH pattern, checked and in canonical form.
 
-Vertex 0 is home. A vertex carries everything that can be told of one event vertex alone: its constant, its classes, the
-FILTERs on its value. An arc with its two vertices is OPS's statement pattern. A vertex without arcs of its own may stand
-for literals, and every triple with a literal object is a vertex of the event; so such a vertex is split into one copy for
-each arc that leads to it. The copies form a *group*: they must hold equal terms (a numeric constant: equal values) and
-may coincide, while under ISO vertices of different groups may not.
+Vertex 0 is home. A vertex carries everything that can be told of one event vertex alone: its constant, its classes,
+the FILTERs on its value. An arc with its two vertices is OPS's statement pattern. A vertex without arcs of its own
+may stand for literals, and every triple with a literal object is a vertex of the event; so such a vertex is split
+into one copy for each arc that leads to it. The copies form a *group*: they must hold equal terms (a numeric
+constant: equal values) and may coincide, while under ISO vertices of different groups may not.
 
 Names of variables are left out and vertices are numbered from home on, so that the same pattern written by different
 subscribers is one pattern in most cases; where symmetric parts hide that two are the same, only sharing is lost.
@@ -72,8 +72,8 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Named:
-    """A pattern as one subscription writes it: `variables` are sorted names with the vertex of each; `sources` gives for
-    each arc the place of its statement in the text."""
+    """A pattern as one subscription writes it: `variables` are sorted names with the vertex of each; `sources` gives
+    for each arc the place of its statement in the text."""
 
     pattern: Pattern
     variables: tuple[tuple[str, int], ...]

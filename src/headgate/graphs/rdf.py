@@ -67,7 +67,7 @@ def guess(text: str) -> str:
     return "n-quads" if _LINE_OF_QUADS.match(head) else "turtle"
 
 
-def read(text: str, format: str | None = None, base: str | None = None) -> list[Triple]:  # noqa: A002 - as pyoxigraph calls it
+def read(text: str, format: str | None = None, base: str | None = None) -> list[Triple]:  # noqa: A002 - as pyoxigraph
     """The triples of a text, each once, in the order of the text. The graph a quad belongs to is ignored."""
     ox = _pyoxigraph()
     name = format or guess(text)

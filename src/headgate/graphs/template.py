@@ -1,12 +1,13 @@
 """Event graphs from plain columns, by a template that the stream declares.
 
     CREATE STREAM offers (sku STRING, kind STRING, price DOUBLE, seller.name STRING)
-    AS GRAPH { _:H a :Offer ; :item _:i ; :price price ; :seller _:s . _:i a kind ; :sku sku . _:s a :Person ; :name seller.name }
+    AS GRAPH { _:H a :Offer ; :item _:i ; :price price ; :seller _:s .
+               _:i a kind ; :sku sku . _:s a :Person ; :name seller.name }
 
-Bare names are attributes. As the object of a property an attribute is a literal of its type, as the object of `a` the name
-of a class, and where it is a subject too, the name of a thing. A name that is no IRI and has no known prefix belongs to the
-empty prefix. A statement whose attribute is missing is left out, and so is a blank node of which every attribute is missing,
-with the arcs to it: a null struct leaves no trace. An ARRAY gives one statement an element.
+Bare names are attributes. As the object of a property an attribute is a literal of its type, as the object of `a` the
+name of a class, and where it is a subject too, the name of a thing. A name that is no IRI and has no known prefix
+belongs to the empty prefix. A statement whose attribute is missing is left out, and so is a blank node of which every
+attribute is missing, with the arcs to it: a null struct leaves no trace. An ARRAY gives one statement an element.
 """
 
 from __future__ import annotations
@@ -33,13 +34,22 @@ _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://|[^\s:]+:)\S+")
 _SAFE = "/#?:@!$&'()*+,;=~%-._"
 _BASE64 = f"<{XSD}base64Binary>"
 
-Reference = Term | Path
-"""A term that is the same for every event, or the path of an attribute."""
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An attribute of the event."""
+
+    path: Path
+
+
+Reference = Term | Field
+"""A term that is the same for every event, or an attribute."""
+Values = dict[Field, list[Literal]]
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    subject: str | Path
+    subject: str | Field
     property: str
     object: Reference
 
@@ -50,7 +60,7 @@ class Template:
     nodes of its own statements: if it has any and none is there, the node is not there."""
 
     statements: tuple[Statement, ...]
-    names: frozenset[Path]
+    names: frozenset[Field]
     """Attributes that stand for things, not for literals."""
     filled: dict[str, tuple[Reference, ...]]
     prefixes: Prefixes
@@ -66,29 +76,27 @@ class Template:
         ]
         if all(s.subject != HOME for s in made):
             raise LanguageError("the template says nothing about the home vertex _:H", at=graph.at)
-        things = {s.subject for s in made if isinstance(s.subject, tuple)}
+        things = frozenset(s.subject for s in made if isinstance(s.subject, Field))
         _check_connected(graph, made)
         for t, s in zip(graph.triples, made, strict=True):
-            if isinstance(s.object, tuple) and (s.property == TYPE or s.object in things) and "" not in known.known:
+            if isinstance(s.object, Field) and (s.property == TYPE or s.object in things) and "" not in known.known:
                 hint = "write PREFIX : <http://...>; before it"
                 raise UnknownName("the names in this attribute need an empty prefix", hint, at=t.object.at)
             if s.property == TYPE and not isinstance(t.object, (ast.Iri, ast.Name, ast.Attribute)):
                 raise TypeProblem("a class must be named, by a name or by an attribute", at=t.object.at)
         filled: dict[str, tuple[Reference, ...]] = {}
         for s in made:
-            if isinstance(s.subject, str) and s.subject.startswith("_:") and s.subject != HOME:
-                known_parts = filled.setdefault(s.subject, ())
-                if isinstance(s.object, tuple) and not isinstance(s.object, Literal) or _blank(s.object):
-                    filled[s.subject] = (*known_parts, s.object)
-        return cls(tuple(made), frozenset(p for p in things if isinstance(p, tuple)), filled, known)
+            if isinstance(s.subject, str) and _blank(s.subject) and (isinstance(s.object, Field) or _blank(s.object)):
+                filled[s.subject] = (*filled.get(s.subject, ()), s.object)
+        return cls(tuple(made), things, filled, known)
 
     def needs(self) -> frozenset[Path]:
         ends = [e for s in self.statements for e in (s.subject, s.object)]
-        return frozenset(e for e in ends if isinstance(e, tuple) and not isinstance(e, Literal))
+        return frozenset(e.path for e in ends if isinstance(e, Field))
 
     def read(self, columns: Columns, row: int, limits: Limits = LIMITS) -> EventGraph | None:
         """The graph of one event."""
-        values = {path: _terms(columns.get(path), row) for path in self.needs()}
+        values = {Field(path): _terms(columns.get(path), row) for path in self.needs()}
         triples: list[Triple] = []
         there: dict[str, bool] = {}
         for s in self.statements:
@@ -100,21 +108,19 @@ class Template:
         triples = _reachable(dict.fromkeys(triples))
         return EventGraph.of(triples, limits) if triples else None
 
-    def _ends(
-        self, end: Reference, values: dict[Path, list[Literal]], there: dict[str, bool], *, name: bool
-    ) -> list[Term]:
+    def _ends(self, end: Reference, values: Values, there: dict[str, bool], *, name: bool) -> list[Term]:
         if isinstance(end, Literal):
             return [end]
-        if isinstance(end, tuple):
+        if isinstance(end, Field):
             return [self._name(v.lexical) for v in values[end]] if name else list(values[end])
         return [end] if not _blank(end) or self._there(end, values, there) else []
 
-    def _there(self, node: str, values: dict[Path, list[Literal]], there: dict[str, bool]) -> bool:
+    def _there(self, node: str, values: Values, there: dict[str, bool]) -> bool:
         if node not in there:
             parts = self.filled.get(node, ())
             there[node] = not parts  # what a cycle of blank nodes sees of itself
             there[node] = not parts or any(
-                self._there(p, values, there) if isinstance(p, str) else bool(values.get(p)) for p in parts
+                bool(values[p]) if isinstance(p, Field) else self._there(str(p), values, there) for p in parts
             )
         return there[node]
 
@@ -157,7 +163,7 @@ def _blank(end: Any) -> bool:
     return isinstance(end, str) and end.startswith("_:") and end != HOME
 
 
-def _subject(node: Node, prefixes: Prefixes) -> str | Path:
+def _subject(node: Node, prefixes: Prefixes) -> str | Field:
     found = _object(node, prefixes)
     if isinstance(found, Literal):
         raise TypeProblem("a literal cannot be the subject of a statement", at=node.at)
@@ -167,7 +173,7 @@ def _subject(node: Node, prefixes: Prefixes) -> str | Path:
 def _object(node: Node, prefixes: Prefixes) -> Reference:
     match node:
         case ast.Attribute(path):
-            return path
+            return Field(path)
         case ast.Blank(label):
             return f"_:{label}"
         case ast.Iri() | ast.Name():

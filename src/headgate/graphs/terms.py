@@ -1,9 +1,9 @@
 """RDF terms and the values of literals.
 
-An IRI is the text `<...>` and a blank node the text `_:label`, as in N-Triples, so that they hash fast and print as they
-are; a literal is a `Literal`. The value of a literal is what filters compare: numbers are BIGINT or DOUBLE as everywhere
-in Headgate (a decimal with a fraction is read as DOUBLE), `xsd:date` and `xsd:dateTime` are instants in microseconds UTC,
-text with a language tag is text. Datatypes are classes, ordered as XML Schema orders them.
+An IRI is the text `<...>` and a blank node the text `_:label`, as in N-Triples, so that they hash fast and print as
+they are; a literal is a `Literal`. The value of a literal is what filters compare: numbers are BIGINT or DOUBLE as
+everywhere in Headgate (a decimal with a fraction is read as DOUBLE), `xsd:date` and `xsd:dateTime` are instants in
+microseconds UTC, text with a language tag is text. Datatypes are classes, ordered as XML Schema orders them.
 """
 
 from __future__ import annotations

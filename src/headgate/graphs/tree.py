@@ -2,9 +2,9 @@
 
 Round nodes are partial solutions (a pattern vertex and the event vertex it is mapped to), square nodes are derived
 statement patterns: an arc with its subject bound. A round node needs all its squares, a square any of its rounds. The
-paper grows a square anew on every path that leads to it, which is exponential; here it is grown once for each (arc, bound
-subject) and shared, so the tree is a graph, and its check (SBPV) a fixed point: what is left when squares without a round
-and rounds with a lost square have been taken away.
+paper grows a square anew on every path that leads to it, which is exponential; here it is grown once for each (arc,
+bound subject) and shared, so the tree is a graph, and its check (SBPV) a fixed point: what is left when squares
+without a round and rounds with a lost square have been taken away.
 """
 
 from __future__ import annotations

@@ -101,7 +101,8 @@ def matches(graph: ast.Graph, event: Sequence[Triple], meaning: Meaning) -> bool
 
 
 def bindings(graph: ast.Graph, event: Sequence[Triple], meaning: Meaning) -> list[dict[str, Any]]:
-    """The distinct bindings of the variables, least first: by the values of the variables in the order of their names."""
+    """The distinct bindings of the variables, least first: by the values of the variables in the order of their
+    names."""
     found: dict[Any, dict[str, Any]] = {}
     for solution in solutions(graph, event, meaning):
         names = sorted(solution)
@@ -197,13 +198,13 @@ def _truth(node: Node, terms: Mapping[str, Term]) -> bool | None:
             return not isinstance(operand, ast.Variable) and _value(operand, terms) is None
         case ast.Like(operand, pattern, escape, fold):
             texts = _texts(terms, operand, pattern)
-            return None if texts is None else values.like(*texts, escape, fold)
+            return None if texts is None else values.like(texts[0], texts[1], escape, fold)
         case ast.TextTest(kind, whole, part):
             texts = _texts(terms, whole, part)
-            return None if texts is None else values.text_test(kind, *texts)
+            return None if texts is None else values.text_test(kind, texts[0], texts[1])
         case ast.Matches(operand, regex):
             texts = _texts(terms, operand)
-            return None if texts is None else values.matches(*texts, regex)
+            return None if texts is None else values.matches(texts[0], regex)
     value = _value(node, terms)
     return bool(value.value) if value and value.kind == TRUTH else None
 
