@@ -115,7 +115,7 @@ def plan(
 def _has_row(keys: Ints, alive: Mask, low: Int, high: Int, m: Int, n: Int, s: Int, o: Int) -> bool:
     key = (np.int64(m) * n + s) * n + o
     r = lower(keys, low, high, key)
-    return r < high and keys[r] == key and alive[r]
+    return bool(r < high and keys[r] == key and alive[r])
 
 
 @njit(cache=True)
