@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from random import Random
 
 from headgate.graphs.rdf import Triple
-from headgate.graphs.terms import HOME, TYPE
+from headgate.graphs.terms import HOME, RDFS, TYPE
 from headgate.language import ast
 
 BASE = "http://example.org/"
+__all__ = ["RDFS"]
 PROPERTIES = 10
 EVENT_VERTICES, EVENT_ARCS = 50, 55
 PATTERN_VERTICES, PATTERN_ARCS = 10, 11
@@ -70,9 +71,10 @@ def plant(random: Random, event: Drawn) -> Drawn | None:
     kept = {0}
     for s, _, o in random.sample(extra, min(len(extra), PATTERN_ARCS - PATTERN_VERTICES + 1)):
         for vertex in (s, o):
-            while vertex not in kept:
-                kept.add(vertex)
-                vertex = parent[vertex]
+            at = vertex
+            while at not in kept:
+                kept.add(at)
+                at = parent[at]
     if len(kept) > PATTERN_VERTICES:
         return None
     while len(kept) < PATTERN_VERTICES:
@@ -88,33 +90,34 @@ def plant(random: Random, event: Drawn) -> Drawn | None:
 
 
 def workload(seed: int, classes: int, subscriptions: int, events: int, share: float | None = None) -> Workload:
-    """`share` of the subscriptions are planted in each event; the rest is random. They are shuffled."""
+    """`share` of the subscriptions are planted in each event, different ones as far as there are; the rest is random.
+    There are at most as many events as leave a tenth of the subscriptions random."""
     random = Random(seed)
-    allowed = [tuple(random.sample(range(PROPERTIES), 2)) for _ in range(classes)]
-    pairs = [(a, b) for a, b in allowed]
-    drawn = [_rooted(random, pairs) for _ in range(events)]
-    planted: dict[Drawn, None] = {}
-    each = round(subscriptions * (rate(classes) if share is None else share))
-    for event in drawn:
-        wanted, tries = len(planted) + each, 0
-        while len(planted) < wanted and tries < 200 * each:
-            tries += 1
-            found = plant(random, event)
-            if found is not None:
-                planted[found] = None
-    made = list(planted)[:subscriptions]
-    while len(made) < subscriptions:
-        made.append(draw(random, pairs, PATTERN_VERTICES, PATTERN_ARCS))
+    wanted = rate(classes) if share is None else share
+    each = round(subscriptions * wanted)
+    allowed = [(a, b) for a, b in (random.sample(range(PROPERTIES), 2) for _ in range(classes))]
+    drawn: list[Drawn] = []
+    made: list[Drawn] = []
+    for _ in range(min(events, max(1, int(0.9 / wanted)))):
+        event, planted = _planted(random, allowed, each)
+        drawn.append(event)
+        made += planted
+    made += [draw(random, allowed, PATTERN_VERTICES, PATTERN_ARCS) for _ in range(subscriptions - len(made))]
     random.shuffle(made)
     return Workload(tuple(made), tuple(drawn))
 
 
-def _rooted(random: Random, allowed: list[tuple[int, int]]) -> Drawn:
-    """An event in which something can be planted."""
+def _planted(random: Random, allowed: list[tuple[int, int]], each: int) -> tuple[Drawn, list[Drawn]]:
+    """An event with its planted subscriptions. An event whose extra arcs lie too deep for them is drawn again."""
     while True:
         event = draw(random, allowed, EVENT_VERTICES, EVENT_ARCS)
-        if any(plant(random, event) for _ in range(20)):
-            return event
+        found: dict[Drawn, None] = {}
+        for _ in range(20 * each + 20):
+            drawn = plant(random, event)
+            if drawn is not None:
+                found[drawn] = None
+            if len(found) >= each:
+                return event, list(found)[:each]
 
 
 def _class(number: int) -> str:
@@ -153,11 +156,23 @@ def triples(drawn: Drawn) -> list[Triple]:
 def ask(drawn: Drawn) -> str:
     """The subscription as SPARQL, for peers. Home is an IRI there: a blank node in a query is a variable."""
     name = ["<urn:home>", *(f"?v{i}" for i in range(1, len(drawn.classes)))]
-    parts = [f"{n} a <{BASE}{_class(c)}>" for n, c in zip(name, drawn.classes, strict=True)]
-    parts += [f"{name[s]} <{BASE}{_property(p)}> {name[o]}" for s, p, o in drawn.arcs]
+    parts = [f"{name[0]} a <{BASE}{_class(drawn.classes[0])}>"]
+    seen = {0}
+    for s, p, o in drawn.arcs:
+        parts.append(f"{name[s]} <{BASE}{_property(p)}> {name[o]}")
+        if o not in seen:
+            seen.add(o)
+            parts.append(f"{name[o]} a <{BASE}{_class(drawn.classes[o])}>")
     return "ASK { " + " . ".join(parts) + " }"
 
 
 def with_home(event: Drawn) -> list[Triple]:
     """The event for peers: home by name."""
     return [tuple("<urn:home>" if t == HOME else t for t in triple) for triple in triples(event)]  # type: ignore[misc]
+
+
+def spread(seed: int, classes: int, properties: int, subscriptions: int) -> list[ast.Graph]:
+    """Subscriptions of 11 arcs over a large ontology, every class and property equally likely."""
+    random = Random(seed)
+    allowed = [(random.randrange(properties), random.randrange(properties)) for _ in range(classes)]
+    return [pattern(draw(random, allowed, PATTERN_VERTICES, PATTERN_ARCS)) for _ in range(subscriptions)]

@@ -56,6 +56,7 @@ class Bindings(Sequence[dict[str, Any]]):
     terms: Sequence[Sequence[Term]]
     """The terms of the vertices of each event."""
     found: Found
+    _values: dict[int, list[Any]] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.found.event)
@@ -63,9 +64,18 @@ class Bindings(Sequence[dict[str, Any]]):
     def __getitem__(self, i: Any) -> Any:
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
-        terms = self.terms[int(self.found.event[i])]
-        names = self.patterns.slots.named[int(self.found.slot[i])].variables
-        return {name: python_of(terms[v]) for (name, _), v in zip(names, self.found.vertex[i].tolist(), strict=False)}
+        return self._binding(int(self.found.event[i]), int(self.found.slot[i]), self.found.vertex[i].tolist())
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        found = self.found
+        return map(self._binding, found.event.tolist(), found.slot.tolist(), found.vertex.tolist())
+
+    def _binding(self, event: int, slot: int, vertices: list[int]) -> dict[str, Any]:
+        values = self._values.get(event)
+        if values is None:
+            values = self._values[event] = [python_of(t) for t in self.terms[event]]
+        names = self.patterns.slots.named[slot].variables
+        return {name: values[v] for (name, _), v in zip(names, vertices, strict=False)}
 
 
 class Matcher:

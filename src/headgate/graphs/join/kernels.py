@@ -346,6 +346,8 @@ def verify(
             dom[:k] = pruned[:k, :words]
             for j in range(view_vertex_at[view], view_vertex_at[view + 1]):
                 x = view_vertex[j]
+                if single(dom[x]):
+                    continue
                 lesser = np.empty(n, np.int64)
                 lessers = 0
                 for v in range(n):
@@ -387,6 +389,18 @@ def verify(
             filled += 1
             found[0, :k] = first
     return status, out_candidate[:filled].copy(), out_view[:filled].copy(), out_value[:filled].copy(), counters
+
+
+@njit(cache=True)
+def single(words: Words) -> bool:
+    """Whether exactly one bit is set."""
+    seen = False
+    for word in words:
+        if word:
+            if seen or word & (word - _ONE):
+                return False
+            seen = True
+    return seen
 
 
 @njit(cache=True)
