@@ -22,8 +22,8 @@ from typing import Any
 
 import matplotlib as mpl
 import pyoxigraph as ox
-from benchmarks.papers import graphs_workload as given
 
+from benchmarks.papers import graphs_workload as given
 from headgate.graphs import rdf, tree
 from headgate.graphs.event import EventGraph
 from headgate.graphs.index import build
@@ -225,7 +225,7 @@ def draw(rows: list[Row], out: Path) -> None:
         if log:
             axis.set_yscale("log")
         else:
-            axis.set_ylim(bottom=0)
+            axis.set_ylim(0, 1.15 * axis.get_ylim()[1])
         axis.legend(fontsize=8)
     sheet.tight_layout()
     out.mkdir(parents=True, exist_ok=True)

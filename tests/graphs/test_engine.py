@@ -135,7 +135,7 @@ def test_a_pattern_may_name_its_column() -> None:
 
 
 def test_a_stream_without_graphs_refuses_patterns() -> None:
-    with pytest.raises(LanguageError, match="have no graph") as caught:
+    with pytest.raises(LanguageError, match="not clear which graph") as caught:
         GraphEngine(prefixes=PREFIXES).compile(PATTERNS)
     assert caught.value.at == 0
     with pytest.raises(UsageError, match="not a GRAPH"):

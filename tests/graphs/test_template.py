@@ -6,9 +6,10 @@ import pytest
 
 from headgate.columns import Columns
 from headgate.errors import LanguageError
+from headgate.graphs.event import BadGraph, EventGraph, Limits
 from headgate.graphs.pattern import Prefixes
 from headgate.graphs.template import Template
-from headgate.graphs.terms import Term
+from headgate.graphs.terms import Term, literal_of
 from headgate.language import ast
 from headgate.language.parser import parse_script
 
@@ -38,8 +39,8 @@ def template(body: str, prefixes: dict[str, str] | None = None) -> Template:
 
 
 def triples(body: str, row: int) -> set[tuple[str, str, str]]:
-    event = template(body).read(COLUMNS, row)
-    assert event is not None
+    (event,) = template(body).read(COLUMNS, [row])
+    assert isinstance(event, EventGraph)
 
     def shown(term: Term) -> str:
         return str(term).replace(f"<{BASE}", ":").replace("<http://www.w3.org/2001/XMLSchema#", "xsd:").rstrip(">")
@@ -120,4 +121,33 @@ def test_a_template_says_what_it_needs() -> None:
 
 
 def test_an_event_without_any_attribute_of_its_graph_has_none() -> None:
-    assert template("_:H :at at").read(COLUMNS, 1) is None
+    assert template("_:H :at at").read(COLUMNS, [1]) == [None]
+
+
+def test_two_attributes_that_say_the_same_say_it_once() -> None:
+    columns = Columns.of("s", {"one": ("string", ["x", "x"]), "two": ("string", ["x", "y"])})
+    same, different = template("_:H :tag one, two").read(columns, [0, 1])
+    assert isinstance(same, EventGraph)
+    assert isinstance(different, EventGraph)
+    assert (len(same.arcs), len(different.arcs)) == (1, 2)
+
+
+def test_equal_elements_of_an_array_are_one_statement() -> None:
+    columns = Columns.of("s", {"tags": ("array<string>", [["x", "y", "x"], ["z"]])})
+    first, second = template("_:H :tag tags").read(columns, [0, 1])
+    assert isinstance(first, EventGraph)
+    assert isinstance(second, EventGraph)
+    assert [len(first.arcs), len(second.arcs)] == [2, 1]
+
+
+def test_events_of_one_shape_do_not_share_their_values() -> None:
+    made = template("_:H a kind ; :price price").read(COLUMNS, [0, 2, 0])
+    prices = [g.terms[1] for g in made if isinstance(g, EventGraph)]
+    assert prices == [literal_of(3.5), literal_of(2.0), literal_of(3.5)]
+    classes = [g.classes[0] for g in made if isinstance(g, EventGraph)]
+    assert classes[:2] == [(f"<{BASE}Laptop>",), ("<http://example.org/other/Book>",)]
+
+
+def test_a_graph_beyond_the_limits_is_an_error_of_its_event() -> None:
+    (bad,) = template(TEMPLATE).read(COLUMNS, [0], Limits(vertices=3))
+    assert isinstance(bad, BadGraph)

@@ -100,6 +100,20 @@ class GraphEngine:
         self.limits = limits
         self._read: WeakKeyDictionary[Columns, dict[Source | int, Reading]] = WeakKeyDictionary()
 
+    @classmethod
+    def of(
+        cls,
+        stream: ast.CreateStream,
+        ontology: Ontology | None = None,
+        prefixes: Mapping[str, str] | None = None,
+        limits: Limits = LIMITS,
+    ) -> GraphEngine:
+        """The engine of a declared stream: its template, or its one GRAPH column; of several, patterns name theirs."""
+        if stream.graph is not None:
+            return cls(ontology, prefixes, Template.of(stream.graph, Prefixes(prefixes)), limits)
+        columns = [c.path for c in stream.columns if c.type == "GRAPH"]
+        return cls(ontology, prefixes, columns[0] if len(columns) == 1 else None, limits)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # What was read of batches stays behind.
         return GraphEngine, (self.ontology, self.prefixes.known, self.source, self.limits)
@@ -113,8 +127,8 @@ class GraphEngine:
                 raise UsageError(f"slot {slot} is {type(node).__name__}, not a GRAPH")
             source = self.source if node.column is None else node.column.path
             if source is None:
-                hint = "declare a GRAPH column, or a template: CREATE STREAM ... AS GRAPH { ... }"
-                raise LanguageError("the events of this stream have no graph", hint, at=node.at)
+                hint = "declare a GRAPH column or a template; of several columns, name one: GRAPH column { ... }"
+                raise LanguageError("it is not clear which graph of the event is meant", hint, at=node.at)
             named.append(compile_pattern(node, self.prefixes))
             by.setdefault(_key(source), (source, []))[1].append(slot)
         parts = []
@@ -185,20 +199,24 @@ class GraphEngine:
         graphs: list[EventGraph | HeadgateError | None]
         graphs = list(reading.graphs) if reading else [None] * columns.rows
         missing = [r for r in rows.tolist() if graphs[r] is None]
-        for row in missing:
-            try:
-                graphs[row] = self._graph(source, columns, row)
-            except (rdf.BadRdf, EventError) as problem:
-                graphs[row] = problem
+        if isinstance(source, Template):
+            for row, graph in zip(missing, source.read(columns, missing, self.limits), strict=True):
+                graphs[row] = graph
+        else:
+            texts = columns[source]
+            for row in missing:
+                text = texts.value(row)
+                if text is not None:
+                    graphs[row] = self._graph(str(text))
         reading = Reading(graphs)
         known[_key(source)] = reading
         return reading
 
-    def _graph(self, source: Source, columns: Columns, row: int) -> EventGraph | None:
-        if isinstance(source, Template):
-            return source.read(columns, row, self.limits)
-        text = columns[source].value(row)
-        return None if text is None else EventGraph.of(rdf.read(str(text)), self.limits)
+    def _graph(self, text: str) -> EventGraph | HeadgateError:
+        try:
+            return EventGraph.of(rdf.read(text), self.limits)
+        except (rdf.BadRdf, EventError) as problem:
+            return problem
 
 
 def _key(source: Source) -> Source | int:

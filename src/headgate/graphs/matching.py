@@ -23,7 +23,9 @@ from headgate.graphs.pattern import ITSELF
 from headgate.graphs.terms import Literal, Term, order_of, python_of, value_of
 
 CHUNK = 512
-"""Events that go through the kernels together."""
+"""Events that go through the kernels together, at most."""
+_PRESENT_WORDS = 4_000_000
+"""Words of the table of statement patterns by events: with very many patterns a chunk is smaller."""
 _KEPT = 200_000
 
 
@@ -105,8 +107,9 @@ class Matcher:
         if not self.index.patterns or not graphs:
             return Found(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 0), np.int32))
         parts = []
-        for first in range(0, len(graphs), CHUNK):
-            some = graphs[first : first + CHUNK]
+        words = max(1, min(CHUNK // 64, _PRESENT_WORDS // len(self.index.statements.subject)))
+        for first in range(0, len(graphs), 64 * words):
+            some = graphs[first : first + 64 * words]
             part = None
             if asked is not None:
                 low, high = np.searchsorted(asked[0], [first, first + len(some)])

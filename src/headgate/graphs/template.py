@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
+
 from headgate.columns import Column, Columns
 from headgate.errors import LanguageError, TypeProblem, UnknownName
-from headgate.graphs.event import LIMITS, EventGraph, Limits
+from headgate.graphs.event import LIMITS, BadGraph, EventGraph, Limits
 from headgate.graphs.pattern import Prefixes
 from headgate.graphs.rdf import Triple
 from headgate.graphs.terms import DATE_TIME, HOME, TYPE, XSD, IllTyped, Literal, Term, literal_of, value_of
@@ -32,6 +34,7 @@ from headgate.schema import Kind
 
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://|[^\s:]+:)\S+")
 _SAFE = "/#?:@!$&'()*+,;=~%-._"
+_PLACEHOLDER = "<urn:placeholder>"
 _BASE64 = f"<{XSD}base64Binary>"
 
 
@@ -62,6 +65,10 @@ class Template:
     statements: tuple[Statement, ...]
     names: frozenset[Field]
     """Attributes that stand for things, not for literals."""
+    classes: frozenset[Field]
+    """Attributes that stand for classes."""
+    crowded: bool
+    """Whether two attributes may make the same statement, which then counts once."""
     filled: dict[str, tuple[Reference, ...]]
     prefixes: Prefixes
 
@@ -88,15 +95,58 @@ class Template:
         for s in made:
             if isinstance(s.subject, str) and _blank(s.subject) and (isinstance(s.object, Field) or _blank(s.object)):
                 filled[s.subject] = (*filled.get(s.subject, ()), s.object)
-        return cls(tuple(made), things, filled, known)
+        classes = frozenset(s.object for s in made if s.property == TYPE and isinstance(s.object, Field))
+        said = [(s.subject, s.property) for s in made if s.property != TYPE]
+        meant = {(s.subject, s.property) for s in made if isinstance(s.object, Field)}
+        crowded = any(said.count(pair) > 1 for pair in meant) or any(
+            s.object in classes for s in made if s.property != TYPE
+        )
+        return cls(tuple(made), things, classes, crowded, filled, known)
 
     def needs(self) -> frozenset[Path]:
         ends = [e for s in self.statements for e in (s.subject, s.object)]
         return frozenset(e.path for e in ends if isinstance(e, Field))
 
-    def read(self, columns: Columns, row: int, limits: Limits = LIMITS) -> EventGraph | None:
-        """The graph of one event."""
-        values = {Field(path): _terms(columns.get(path), row) for path in self.needs()}
+    def read(
+        self, columns: Columns, rows: Iterable[int], limits: Limits = LIMITS
+    ) -> list[EventGraph | BadGraph | None]:
+        """The graphs of some events of a batch; None for one that has nothing to say.
+
+        Events with the same attributes present have the same graph but for its literals, so it is made once for each
+        such shape, around placeholders.
+        """
+        fields = [Field(path) for path in sorted(self.needs())]
+        given = [_Values(columns.get(f.path)) for f in fields]
+        shapes: dict[tuple[Any, ...], _Shape | BadGraph | None] = {}
+        found: list[EventGraph | BadGraph | None] = []
+        for row in rows:
+            values = [v.at(row) for v in given]
+            if self.names or self.crowded:
+                found.append(self._graph(dict(zip(fields, values, strict=True)), limits))
+                continue
+            key = tuple(tuple(values[i]) if f in self.classes else len(values[i]) for i, f in enumerate(fields))
+            if key not in shapes:
+                shapes[key] = self._shape(fields, values, limits)
+            shape = shapes[key]
+            found.append(shape.filled(values) if isinstance(shape, _Shape) else shape)
+        return found
+
+    def _shape(self, fields: list[Field], values: list[list[Literal]], limits: Limits) -> _Shape | BadGraph | None:
+        marked = {
+            f: own if f in self.classes else [Literal(f"{i} {j}", _PLACEHOLDER) for j in range(len(own))]
+            for i, (f, own) in enumerate(zip(fields, values, strict=True))
+        }
+        graph = self._graph(marked, limits)
+        if not isinstance(graph, EventGraph):
+            return graph
+        places = []
+        for vertex, term in enumerate(graph.terms):
+            if isinstance(term, Literal) and term.datatype == _PLACEHOLDER:
+                i, _, j = term.lexical.partition(" ")
+                places.append((vertex, int(i), int(j)))
+        return _Shape(graph, tuple(places))
+
+    def _graph(self, values: Values, limits: Limits) -> EventGraph | BadGraph | None:
         triples: list[Triple] = []
         there: dict[str, bool] = {}
         for s in self.statements:
@@ -106,7 +156,10 @@ class Template:
                     triples.append((str(subject), s.property, object_))  # noqa: PERF401 - a nested loop reads better
         # What hung on something that is missing is not there either.
         triples = _reachable(dict.fromkeys(triples))
-        return EventGraph.of(triples, limits) if triples else None
+        try:
+            return EventGraph.of(triples, limits) if triples else None
+        except BadGraph as problem:
+            return problem
 
     def _ends(self, end: Reference, values: Values, there: dict[str, bool], *, name: bool) -> list[Term]:
         if isinstance(end, Literal):
@@ -188,13 +241,43 @@ def _object(node: Node, prefixes: Prefixes) -> Reference:
     raise TypeProblem("a template has no variables", "write the name of an attribute without ?", at=node.at)
 
 
-def _terms(column: Column | None, row: int) -> list[Literal]:
-    """The literals of an attribute: none if it is missing, several of an ARRAY."""
-    value = None if column is None else column.value(row)
-    if column is None or value is None:
-        return []
-    kind = column.type.kind
-    return [_literal(v, kind) for v in (value if isinstance(value, list) else [value]) if v is not None]
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A graph around placeholders: `places` has the vertex of each, its field and its number within an ARRAY."""
+
+    graph: EventGraph
+    places: tuple[tuple[int, int, int], ...]
+
+    def filled(self, values: list[list[Literal]]) -> EventGraph:
+        graph = self.graph
+        terms, classes = graph.terms.copy(), graph.classes.copy()
+        for vertex, field, number in self.places:
+            literal = values[field][number]
+            terms[vertex] = literal
+            classes[vertex] = (literal.datatype,)
+        return EventGraph(terms, classes, graph.arcs)
+
+
+class _Values:
+    """The literals of one attribute by row: none if it is missing, several of an ARRAY, equal ones once."""
+
+    def __init__(self, column: Column | None) -> None:
+        self._column = column
+        self._plain: list[Any] | None = None
+        if column is not None and column.offsets is None:
+            values = column.values
+            raw = values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
+            self._plain = [v if there else None for v, there in zip(raw, column.defined.tolist(), strict=True)]
+
+    def at(self, row: int) -> list[Literal]:
+        if self._column is None:
+            return []
+        kind = self._column.type.kind
+        if self._plain is not None:
+            value = self._plain[row]
+            return [] if value is None else [_literal(value, kind)]
+        many = self._column.value(row)
+        return list(dict.fromkeys(_literal(v, kind) for v in many if v is not None)) if isinstance(many, list) else []
 
 
 def _literal(value: object, kind: Kind) -> Literal:
