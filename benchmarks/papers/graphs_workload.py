@@ -168,7 +168,8 @@ def ask(drawn: Drawn) -> str:
 
 def with_home(event: Drawn) -> list[Triple]:
     """The event for peers: home by name."""
-    return [tuple("<urn:home>" if t == HOME else t for t in triple) for triple in triples(event)]  # type: ignore[misc]
+    named = {HOME: "<urn:home>"}
+    return [(named.get(s, s), p, named.get(str(o), o)) for s, p, o in triples(event)]
 
 
 def spread(seed: int, classes: int, properties: int, subscriptions: int) -> list[ast.Graph]:

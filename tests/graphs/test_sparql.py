@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pyoxigraph as ox
 import pytest
@@ -35,7 +36,7 @@ def materialised(event: tuple[Triple, ...], meaning: Meaning, patterns: list[ast
     store = ox.Store()
     for subject, p, o in triples:
         ends: list[Term] = [ASKED if t == HOME else t for t in (subject, o)]
-        store.add(ox.Quad(rdf.to_pyoxigraph(ends[0]), rdf.to_pyoxigraph(p), rdf.to_pyoxigraph(ends[1])))  # type: ignore[arg-type]
+        store.add(rdf.quad(ends[0], p, ends[1]))
     return store
 
 
@@ -115,7 +116,8 @@ def hom_agrees(case: Case) -> None:
                 continue
             store = materialised(event, case.meaning, [graph])
             names = sorted(n for n, _ in named[slot].variables)
-            rows = {tuple(str(row[n]) for n in names) for row in store.query(sparql(graph, case.meaning))}  # type: ignore[union-attr]
+            answer: Any = store.query(sparql(graph, case.meaning))
+            rows = {tuple(str(row[n]) for n in names) for row in answer}
             ours = found.get((e, slot), [])
             assert bool(rows) == bool(ours), (graph, held)
             assert len({_by_value(row) for row in rows}) == len(ours)

@@ -10,13 +10,10 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headgate.errors import EnvironmentProblem, HeadgateError, UsageError
 from headgate.graphs.terms import Literal, Term
-
-if TYPE_CHECKING:
-    import pyoxigraph
 
 Triple = tuple[str, str, Term]
 
@@ -129,11 +126,15 @@ def write(triples: Iterable[tuple[Term, str, Term]]) -> str:
     return "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
 
 
-def to_pyoxigraph(term: Term) -> pyoxigraph.NamedNode | pyoxigraph.BlankNode | pyoxigraph.Literal:
-    """The same term as pyoxigraph has it."""
+def quad(subject: Term, predicate: str, object_: Term) -> Any:
+    """The statement as pyoxigraph has it; for those who ask it by SPARQL."""
     ox = _pyoxigraph()
-    if isinstance(term, Literal):
-        if term.language is not None:
-            return ox.Literal(term.lexical, language=term.language)  # type: ignore[no-any-return]
-        return ox.Literal(term.lexical, datatype=ox.NamedNode(term.datatype[1:-1]))  # type: ignore[no-any-return]
-    return ox.BlankNode(term[2:]) if term.startswith("_:") else ox.NamedNode(term[1:-1])  # type: ignore[no-any-return]
+
+    def node(term: Term) -> Any:
+        if isinstance(term, Literal):
+            if term.language is not None:
+                return ox.Literal(term.lexical, language=term.language)
+            return ox.Literal(term.lexical, datatype=ox.NamedNode(term.datatype[1:-1]))
+        return ox.BlankNode(term[2:]) if term.startswith("_:") else ox.NamedNode(term[1:-1])
+
+    return ox.Quad(node(subject), node(predicate), node(object_))
