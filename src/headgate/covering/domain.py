@@ -246,11 +246,5 @@ def _no_value(_start: Cut, _end: Cut) -> Any:
 TERM = Domain("TERM", lambda v: (1, (v, 0)), lambda v: (1, (v, 1)), _no_value)
 """Numbers of which nothing is known but their order: a cut before and one after each constant, whole or not."""
 
-DOMAINS = {d.name: d for d in (BOOLEAN, BIGINT, DOUBLE, TIMESTAMP, STRING)}
-
-
-def instant(text: str) -> int:
-    """Microseconds since 1970; a time without an offset is UTC."""
-    moment = datetime.fromisoformat(text)
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+BINARY = Domain("BINARY", *_whole(0, 0), lambda _start, _end: b"")
+"""Bytes are compared with other attributes only, never with a constant, so one value stands for all."""
