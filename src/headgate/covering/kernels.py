@@ -26,10 +26,12 @@ def conflict_table(
     hole_axis: Ints,
     hole_lo: Ints,
     hole_hi: Ints,
+    ignored: NDArray[np.bool_],
 ) -> tuple[int, Ints, Ints, Ints, Ints, Ints]:
     """The entries of every row that meets s, and the first row that covers s alone, or -1.
 
-    A hole of s becomes a row of its own, numbered -1: a box that covers the hole and all else on the other axes.
+    A hole of s becomes a row of its own, numbered -1: a box that covers the hole and all else on the other axes. What
+    rows ask of the axes that are ignored counts as fulfilled.
     """
     room = hole_axis.size * 2
     for r in rows:
@@ -49,6 +51,9 @@ def conflict_table(
         end = start[r + 1]
         while p < end:
             j = axis[p]
+            if ignored[j]:
+                p += 1
+                continue
             cursor = s_lo[j]
             last = s_hi[j]
             whole = True

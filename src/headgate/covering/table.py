@@ -73,10 +73,13 @@ def subject(pieces: Sequence[Piece], grid: Grid) -> Subject:
     return Subject(lo, hi, columns[0], columns[1], columns[2])
 
 
-def conflicts(rows: Rows, among: Ints, s: Subject) -> int | Table:
-    """The table of s against some rows; or, by corollary 1, the row that covers s alone."""
+def conflicts(rows: Rows, among: Ints, s: Subject, ignored: NDArray[np.bool_]) -> int | Table:
+    """The table of s against some rows; or, by corollary 1, the row that covers s alone.
+
+    On an ignored axis every row is taken to cover s.
+    """
     covering, kept, ptr, axis, lo, hi = kernels.conflict_table(
-        *rows.arrays(), among, s.lo, s.hi, s.hole_axis, s.hole_lo, s.hole_hi
+        *rows.arrays(), among, s.lo, s.hi, s.hole_axis, s.hole_lo, s.hole_hi, ignored
     )
     if covering >= 0:
         return int(covering)
@@ -89,9 +92,13 @@ def certainly_not(counts: Ints) -> bool:
     return bool(np.all(np.sort(counts) >= np.arange(1, len(counts) + 1)))
 
 
-def minimise(table: Table) -> tuple[Table, Ints]:
+def counts(table: Table) -> Ints:
+    """The t of the rows: how many choices made for other rows a row survives at least."""
+    return kernels.defined_counts(table.ptr, table.axis, table.lo, table.hi, table.s_lo, table.s_hi)
+
+
+def minimise(table: Table, counts: Ints) -> tuple[Table, Ints]:
     """MCS: the table of the rows that matter, and the rows removed, in order."""
-    counts = kernels.defined_counts(table.ptr, table.axis, table.lo, table.hi, table.s_lo, table.s_hi)
     removed = kernels.minimised(table.ptr, table.axis, table.lo, table.hi, counts, len(table.axes))
     kept = np.setdiff1d(np.arange(len(table)), removed, assume_unique=True)
     return (table if len(removed) == 0 else table.take(kept)), removed
