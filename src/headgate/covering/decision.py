@@ -1,8 +1,8 @@
 """Is a union of boxes covered by rows? From the cheap answers to the dear ones, within a budget of time.
 
 For each box of s: the row that covers it alone (corollary 1); counts that promise a witness (corollary 3); MCS, which
-leaves the rows that matter, often none; then, by mode, the exact search with SAT behind it, or RSPC. A witness found among
-the rows that matter is carried over to those MCS removed. What the budget does not suffice for is unknown.
+leaves the rows that matter, often none; then, by mode, the exact search with SAT behind it, or RSPC. A witness found
+among the rows that matter is carried over to those MCS removed. What the budget does not suffice for is unknown.
 
 Dimensions that are not concrete make the space larger than what events can reach. So "covered" stands as it is; "not
 covered" is tried again with everything such dimensions ask taken as fulfilled, and else becomes unknown.

@@ -1,13 +1,13 @@
 """The values an attribute can have, in order, and the places where that order can be cut.
 
 A subscription cuts each domain at its constants; between two neighbouring cuts lies a *cell*, whose values no
-subscription tells apart. Covering is decided on cells, so it is exact as soon as cuts are: `x > 4` and `x >= 5` are one
-cut for BIGINT and two for DOUBLE, where the next value after 4.0 is one step of the last bit away. Text is discrete too:
-what follows `'ab'` in code-point order is `'ab'` with a NUL character behind it.
+subscription tells apart. Covering is decided on cells, so it is exact as soon as cuts are: `x > 4` and `x >= 5` are
+one cut for BIGINT and two for DOUBLE, where the next value after 4.0 is one step of the last bit away. Text is
+discrete too: what follows `'ab'` in code-point order is `'ab'` with a NUL character behind it.
 
 A cut stands *before* a value. `BOTTOM` is the cut before the least value and `TOP` the one after the greatest, so
-clipping at the ends of a type (an integer of 64 bits) needs no special case. Values follow section 1 of the semantics:
-NaN is one value above infinity, -0.0 is 0.0, integers and doubles compare exactly.
+clipping at the ends of a type (an integer of 64 bits) needs no special case. Values follow section 1 of the
+semantics: NaN is one value above infinity, -0.0 is 0.0, integers and doubles compare exactly.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ def _whole(low: int, high: int) -> tuple[Callable[[Any], Cut], Callable[[Any], C
 
 
 def _plain_whole(low: int, high: int) -> int:
-    """The roundest whole number in [low, high]: 0, then a multiple of the largest power of ten."""
+    """A round whole number in [low, high], not far from zero: 900 of [831, 1000], 840 of [831, 870]."""
     if low <= 0 <= high:
         return 0
     if high < 0:
         return -_plain_whole(-high, -low)
-    step = 10 ** len(str(high))
+    step: int = 10 ** (len(str(low)) - 1)
     while step > 1:
-        candidate = -(-low // step) * step
+        candidate: int = -(-low // step) * step
         if candidate <= high:
             return candidate
         step //= 10
@@ -190,7 +190,9 @@ def _pick_double(start: Cut, end: Cut) -> float:
         return double_of(low)
     if low <= 0 <= high:
         return 0.0
-    return _plain_double(double_of(low), double_of(high)) if low > 0 else -_plain_double(-double_of(high), -double_of(low))
+    if low > 0:
+        return _plain_double(double_of(low), double_of(high))
+    return -_plain_double(double_of(-high), double_of(-low))
 
 
 def _plain_double(least: float, most: float) -> float:
@@ -198,7 +200,7 @@ def _plain_double(least: float, most: float) -> float:
     for scale in (10**digits for digits in range(17) if most * 10**digits < 2**53 or digits == 0):
         first, last = math.ceil(least * scale), math.floor(most * scale)
         if first <= last:
-            candidate = _plain_whole(first, last) / scale
+            candidate: float = _plain_whole(first, last) / scale
             if least <= candidate <= most:
                 return candidate
     return least

@@ -1,8 +1,8 @@
 """Exact decision on a conflict table: the compiled search, and SAT for what it does not finish in time.
 
-The search (`search/kernels.py`) is over in microseconds where a few rows decide; where the proof is long, a SAT solver with
-all its learning wins. Its encoding is by order: one variable "x is at or above this cut" for each cut of an axis, so an
-entry is one or two literals and a row is a clause over entries.
+The search (`search/kernels.py`) is over in microseconds where a few rows decide; where the proof is long, a SAT
+solver with all its learning wins. Its encoding is by order: one variable "x is at or above this cut" for each cut of
+an axis, so an entry is one or two literals and a row is a clause over entries.
 """
 
 from __future__ import annotations
@@ -56,14 +56,16 @@ def search(table: Table, deadline: float) -> Outcome:
     state = np.zeros(6, np.int64)
     low, high = table.s_lo.copy(), table.s_hi.copy()
     used = np.zeros(rows, np.bool_)
-    fixed = (table.ptr, table.axis, table.lo, table.hi, e_row, axis_ptr, by_lo, by_hi, table.s_lo, table.s_hi)
-    moving = (
-        state, low, high, live.copy(), np.zeros(axes, np.int64), np.zeros(axes, np.int64),
-        np.empty((4 * entries + 2 * axes + 8, 4), np.int64), np.empty((min(_SLOTS, entries + 8), 2 * axes), np.int64),
-        np.empty(rows + 1, np.int64), np.zeros(rows), used,
-    )  # fmt: skip
+    # Every step moves a bound of an axis to another bound of an entry, so the trail has an end.
+    trail = np.empty((4 * entries + 2 * axes + 8, 4), np.int64)
+    slots = np.empty((min(_SLOTS, entries + 8), 2 * axes), np.int64)
+    dead_lo, dead_hi = np.zeros(axes, np.int64), np.zeros(axes, np.int64)
+    queue, activity = np.empty(rows + 1, np.int64), np.zeros(rows)
     while True:
-        kernels.search(*fixed, *moving, _CHUNK)
+        kernels.search(
+            table.ptr, table.axis, table.lo, table.hi, e_row, axis_ptr, by_lo, by_hi, table.s_lo, table.s_hi, state,
+            low, high, live, dead_lo, dead_hi, trail, slots, queue, activity, used, _CHUNK,
+        )  # fmt: skip
         if state[kernels.STATUS] == kernels.WITNESS:
             return Outcome(False, "search", low, high)
         if state[kernels.STATUS] == kernels.COVERED:
@@ -78,8 +80,10 @@ def solve(table: Table, deadline: float, conflicts: int = 2000) -> Outcome:
         return UNKNOWN
     try:
         from pysat.solvers import Glucose4
-    except ImportError as e:
-        raise EnvironmentProblem("exact cover needs the package python-sat", "install it, or use mode='search'") from e
+    except ImportError as problem:
+        raise EnvironmentProblem(
+            "exact cover needs the package python-sat", "install it, or use mode='search'"
+        ) from problem
     edges, first = _edges(table)
     above = _variables(table, edges, first)
     count = int(first[-1])

@@ -1,8 +1,8 @@
 """Cuts to numbers: every dimension in use becomes an axis, every cut on it a whole number, in order.
 
-The cells between cuts are then intervals of whole numbers, which is all the kernels know. Missing is the cell 0, before
-all values. Numbers are handed out with room between them, so that a newcomer's cuts fit without touching those who are
-there; when the room is used up the axis is numbered anew and `Rows` translates itself.
+The cells between cuts are then intervals of whole numbers, which is all the kernels know. Missing is the cell 0,
+before all values. Numbers are handed out with room between them, so that a newcomer's cuts fit without touching those
+who are there; when the room is used up the axis is numbered anew and `Rows` translates itself.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Grid:
 
     def __init__(self) -> None:
         self.axes: list[Axis] = []
-        self.renumbered: Callable[[int, Ints, Ints], None] = lambda axis, old, new: None
+        self.renumbered: Callable[[int, Ints, Ints], None] = _nobody
         self._index: dict[Dimension, int] = {}
 
     def axis(self, dimension: Dimension) -> int:
@@ -115,6 +115,10 @@ class Grid:
                 inner = inner.setdefault(part, {})
             inner[path[-1]] = self.axes[at].value(number)
         return event
+
+
+def _nobody(_axis: int, _old: Ints, _new: Ints) -> None:
+    """Who is told of renumberings before there are rows."""
 
 
 class Rows:

@@ -1,8 +1,8 @@
-"""Compiled loops over boxes, tables and entries. Arrays in, arrays out; the plain twins are in `headgate.oracle.covering`.
+"""Compiled loops over boxes and conflict tables: arrays in, arrays out. The plain twins: `headgate.oracle.covering`.
 
-Boxes are rows of *pieces*: row r owns `axis/lo/hi[start[r]:start[r+1]]`, sorted by axis and lo; pieces of one axis are a
-union of intervals of cells, an axis without pieces is not restricted. A conflict table is rows of *entries*: intervals of
-one axis, of which a witness must lie in at least one for every row.
+Boxes are rows of *pieces*: row r owns `axis/lo/hi[start[r]:start[r+1]]`, sorted by axis and lo; pieces of one axis
+are a union of intervals of cells, an axis without pieces is not restricted. A conflict table is rows of *entries*:
+intervals of one axis, of which a witness must lie in at least one for every row.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def defined_counts(ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, s_lo: Ints, 
 def minimised(ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, counts: Ints, axes: int) -> Ints:
     """The rows that MCS removes, in the order of removal.
 
-    A row goes if one of its entries meets every entry of every other row on its axis, or if its count reaches the number
-    of rows that are left. Two rows decide the first question: those with the greatest lo and those with the least hi.
+    A row goes if one of its entries meets every entry of every other row on its axis, or if its count reaches the
+    number of rows that are left. Two rows decide the first question: that with the greatest lo, that with the least hi.
     """
     rows = ptr.size - 1
     removed = np.empty(rows, np.int64)
@@ -254,7 +254,7 @@ def holding(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, point: Ints
 
 
 @njit(cache=True)
-def inside(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, full_lo: Ints, full_hi: Ints, outer: int) -> Ints:
+def inside(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, outer: int) -> Ints:
     """Those of the rows whose box lies in the box of row `outer`."""
     found = np.empty(rows.size, np.int64)
     n = 0
@@ -287,7 +287,15 @@ def inside(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, full_lo: Int
 
 @njit(cache=True)
 def sample(
-    ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, edge_ptr: Ints, edges: Ints, weight: NDArray[np.float64], trials: int, seed: int
+    ptr: Ints,
+    e_axis: Ints,
+    e_lo: Ints,
+    e_hi: Ints,
+    edge_ptr: Ints,
+    edges: Ints,
+    weight: NDArray[np.float64],
+    trials: int,
+    seed: int,
 ) -> tuple[int, Ints]:
     """RSPC: up to `trials` random cells of s; the number of trials and the cell that no row contains, or an empty one.
 
@@ -321,3 +329,37 @@ def sample(
         if not held:
             return trial + 1, point
     return trials, point[:0]
+
+
+@njit(cache=True)
+def meeting(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, other: int) -> Ints:
+    """Those of the rows whose box meets the box of row `other`."""
+    found = np.empty(rows.size, np.int64)
+    n = 0
+    for r in rows:
+        p, q = start[r], start[other]
+        good = True
+        while p < start[r + 1] and q < start[other + 1] and good:
+            if axis[p] != axis[q]:
+                if axis[p] < axis[q]:
+                    p += 1
+                else:
+                    q += 1
+                continue
+            j = axis[p]
+            good = False
+            while p < start[r + 1] and axis[p] == j and q < start[other + 1] and axis[q] == j:
+                if lo[p] <= hi[q] and lo[q] <= hi[p]:
+                    good = True
+                if hi[p] < hi[q]:
+                    p += 1
+                else:
+                    q += 1
+            while p < start[r + 1] and axis[p] == j:
+                p += 1
+            while q < start[other + 1] and axis[q] == j:
+                q += 1
+        if good:
+            found[n] = r
+            n += 1
+    return found[:n]

@@ -1,8 +1,8 @@
 """A set of values of one attribute, with or without "missing".
 
-This is what one predicate asks of one attribute: spans between cuts, in order and apart from each other, and whether an
-event that lacks the attribute is in the set. Missing is a value of its own here: the semantics of nulls is settled by
-whoever makes the portion, and after that there is only set algebra.
+This is what one predicate asks of one attribute: spans between cuts, in order and apart from each other, and whether
+an event that lacks the attribute is in the set. Missing is a value of its own here: the semantics of nulls is settled
+by whoever makes the portion, and after that there is only set algebra.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """RSPC: guess points of s; one that no row contains settles the matter, and if none is found s is *probably* covered.
 
-The paper's algorithm 1. A point is guessed by guessing a cell on every axis, uniformly or by the cells' widths. The error
-after d guesses is at most (1 - rho)^d where rho is the share of the smallest witness. The paper bounds it by the distances
-between the bounds of s and those of the rows; that overlooks the gap between two rows, which may be far smaller, so the
-bound here takes, per axis, the smallest positive overlap of two entries. Both can be had, to compare.
+The paper's algorithm 1. A point is guessed by guessing a cell on every axis, uniformly or by the cells' widths. The
+error after d guesses is at most (1 - rho)^d where rho is the share of the smallest witness. The paper bounds it by
+the distances between the bounds of s and those of the rows; that overlooks the gap between two rows, which may be far
+smaller, so the bound here takes, per axis, the smallest positive overlap of two entries. Both can be had, to compare.
 """
 
 from __future__ import annotations

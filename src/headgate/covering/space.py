@@ -1,15 +1,16 @@
 """The space in which covering is decided: one dimension an attribute, and one for each thing no box can express.
 
-A dimension is *concrete* if a value of it can be put into an event. The others stand for terms (`price * vol`), for the
-order of two terms (`low < high`) and for whole atoms (`name MATCHES '...'`): of those only that they are functions of the
-event is used. The space then has points that no event reaches, so a proof of cover in it is a proof, while a witness that
-depends on such a dimension is none (SEMANTICS, section 6).
+A dimension is *concrete* if a value of it can be put into an event. The others stand for terms (`price * vol`), for
+the order of two terms (`low < high`) and for whole atoms (`name MATCHES '...'`): of those only that they are
+functions of the event is used. The space then has points that no event reaches, so a proof of cover in it is a proof,
+while a witness that depends on such a dimension is none (SEMANTICS, section 6).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from headgate.covering import domain
 from headgate.covering.domain import Domain
@@ -45,7 +46,7 @@ Box = Mapping[Dimension, Portion]
 
 
 def of_attribute(attribute: Attribute) -> Dimension:
-    """The dimension of an attribute. Values of arrays and graphs are never chosen: only whether they are there matters."""
+    """The dimension of an attribute. Values of arrays and graphs are never chosen, only whether there is one."""
     kind = attribute.type
     nullable = not attribute.not_null
     if kind is None or kind.array or kind.kind is Kind.GRAPH:
@@ -73,3 +74,20 @@ def contains(outer: Box, inner: Box) -> bool:
 
 def concrete(box: Box) -> bool:
     return all(d.path is not None for d in box)
+
+
+def holds(box: Box, event: Mapping[str, Any]) -> bool:
+    """Whether an event, a nested dict, lies in a box whose dimensions are all concrete."""
+    for dimension, portion in box.items():
+        assert dimension.path is not None, "an event has no value for an opaque dimension"
+        value: Any = event
+        for part in dimension.path:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is None:
+            if not portion.missing:
+                return False
+        else:
+            at = dimension.domain.at_least(value)
+            if not any(low <= at < high for low, high in portion.spans):
+                return False
+    return True

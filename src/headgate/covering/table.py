@@ -1,9 +1,9 @@
 """The conflict table: s on one side, the boxes that might cover it on the other (the paper's definition 2).
 
 A row is a box that meets s; its *entries* are what it leaves uncovered of s: intervals on one axis each. s is covered
-unless some point lies in an entry of every row. The paper's entries reach from a bound of the row to a bound of s. Ours may
-also lie in the middle (`x <> 5` leaves a point, a finite set leaves gaps): as intervals on a line that meet in pairs meet
-all together, the corollaries and MCS stay sound, which for sets as entries they would not.
+unless some point lies in an entry of every row. The paper's entries reach from a bound of the row to a bound of s.
+Ours may also lie in the middle (`x <> 5` leaves a point, a finite set leaves gaps): as intervals on a line that meet
+in pairs meet all together, the corollaries and MCS stay sound, which for sets as entries they would not.
 """
 
 from __future__ import annotations
@@ -108,5 +108,3 @@ def extended(table: Table, order: Ints, low: Ints, high: Ints) -> None:
     """Narrow a witness box by one entry of each of some rows, in place. There is one: the rows were redundant."""
     if not kernels.extend(order, table.ptr, table.axis, table.lo, table.hi, low, high):
         raise AssertionError("a row that was redundant has no entry left")
-
-

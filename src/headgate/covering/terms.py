@@ -1,47 +1,15 @@
-"""Small questions about the operands of atoms: is it a constant, which attributes does it read, is it a prefix test?"""
+"""Small questions about atoms and their operands: which attributes are read, is it a prefix test, is there an array?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from headgate.covering import domain
 from headgate.covering.domain import Span
 from headgate.covering.portion import PRESENT
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.times import instant
-from headgate.language.values import arithmetic, function, negate
 from headgate.schema import Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A value that no event changes; None is NULL."""
-
-    value: Any
-
-
-def constant(node: Node) -> Constant | None:
-    """The value of a term without attributes and variables."""
-    match node:
-        case ast.Literal(value):
-            return Constant(value)
-        case ast.Instant(text):
-            return Constant(instant(text))
-        case ast.Span(amount, unit):
-            return Constant(round(amount * ast.UNITS[unit]))
-        case ast.Negate(operand):
-            inner = constant(operand)
-            return inner and Constant(negate(inner.value))
-        case ast.Arithmetic(op, left, right):
-            a, b = constant(left), constant(right)
-            return Constant(arithmetic(op, a.value, b.value)) if a and b else None
-        case ast.Function(name, operand):
-            inner = constant(operand)
-            return inner and Constant(function(name, inner.value))
-    return None
 
 
 def attributes(node: Node) -> Iterator[ast.Attribute]:
@@ -64,16 +32,27 @@ def textual(node: Node) -> bool:
     return isinstance(node, ast.Function) and node.name in ("LOWER", "UPPER")
 
 
-def like_spans(pattern: Node, escape: str | None) -> tuple[Span, ...] | None:
-    """The texts that a LIKE pattern admits, if it is a text or a prefix; None for other patterns."""
-    if not isinstance(pattern, ast.Literal) or not isinstance(pattern.value, str):
-        return None
+def text_spans(atom: Node) -> tuple[Node, tuple[Span, ...]] | None:
+    """The operand of a test on text and the texts that pass, where these are spans; None for other atoms."""
+    match atom:
+        case ast.Like(operand, ast.Literal(str() as pattern), escape, False) if not isinstance(operand, ast.Literal):
+            spans = _like(pattern, escape)
+            return None if spans is None else (operand, spans)
+        case ast.TextTest("STARTS", operand, ast.Literal(str() as part)) if not isinstance(operand, ast.Literal):
+            return operand, domain.prefixed(part)
+        case ast.TextTest(_, operand, ast.Literal("")) if not isinstance(operand, ast.Literal):
+            return operand, PRESENT.spans
+    return None
+
+
+def _like(pattern: str, escape: str | None) -> tuple[Span, ...] | None:
+    """The texts that a LIKE pattern admits, if it is one text or a prefix."""
     text, at, wild = "", 0, False
-    while at < len(pattern.value):
-        c = pattern.value[at]
-        if c == escape and at + 1 < len(pattern.value):
+    while at < len(pattern):
+        c = pattern[at]
+        if c == escape and at + 1 < len(pattern):
             at += 1
-            c = pattern.value[at]
+            c = pattern[at]
         elif c == "_":
             return None
         elif c == "%":

@@ -1,11 +1,11 @@
 """The compiled search for a witness in a conflict table.
 
-The state is a box, `low..high`, that shrinks: to the one entry a row has left (a propagation) or to an entry that is tried
-(a decision). A row without entries covers the box. Then the search knows *why*: a box G around the current one that is
-covered too. It goes back over the trail; where G reaches as far as the box was before a step, the step did not matter,
-decisions among them, and is undone; at a propagation G is joined with the row that forced it; at a decision that mattered
-G forces the other side. When nothing is left on the trail, G is all of s. This is resolution on boxes, and `used`
-collects the rows of the proof.
+The state is a box, `low..high`, that shrinks: to the one entry a row has left (a propagation) or to an entry that is
+tried (a decision). A row without entries covers the box. Then the search knows *why*: a box G around the current one
+that is covered too. It goes back over the trail; where G reaches as far as the box was before a step, the step did
+not matter, decisions among them, and is undone; at a propagation G is joined with the row that forced it; at a
+decision that mattered G forces the other side. When nothing is left on the trail, G is all of s. This is resolution
+on boxes, and `used` collects the rows of the proof.
 
 All state lives in the arrays, so that a caller can stop between two calls and look at the clock.
 """
@@ -84,7 +84,7 @@ def search(
             if state[CONFLICTS] >= stop and failed < 0:
                 return
             continue
-        e = _choose(ptr, e_axis, e_lo, e_hi, axis_ptr, by_lo, by_hi, low, high, live, activity)
+        e = _choose(ptr, e_axis, e_lo, e_hi, low, high, live, activity)
         if e < 0:
             state[STATUS] = WITNESS
             return
@@ -222,7 +222,7 @@ def _learn(
     state[QUEUE] = 0
     g_lo[:] = s_lo
     g_hi[:] = s_hi
-    _clip(failed, -1, ptr, e_axis, e_lo, e_hi, low, high, g_lo, g_hi)
+    _clip(failed, -1, ptr, e_axis, e_lo, e_hi, low, g_lo, g_hi)
     used[failed] = True
     activity[failed] += 1.0
     while state[TRAIL] > 0:
@@ -237,7 +237,7 @@ def _learn(
         if reason >= 0:
             used[reason] = True
             activity[reason] += 1.0
-            _clip(reason, j, ptr, e_axis, e_lo, e_hi, low, high, g_lo, g_hi)
+            _clip(reason, j, ptr, e_axis, e_lo, e_hi, low, g_lo, g_hi)
             # The row covers what was cut off, and beyond that as far as its own next entry.
             r_lo, r_hi = s_lo[j], s_hi[j]
             for e in range(ptr[reason], ptr[reason + 1]):
@@ -282,9 +282,7 @@ def _learn(
 
 
 @njit(cache=True)
-def _clip(
-    r: int, but: int, ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, low: Ints, high: Ints, g_lo: Ints, g_hi: Ints
-) -> None:
+def _clip(r: int, but: int, ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, low: Ints, g_lo: Ints, g_hi: Ints) -> None:
     """G shrinks to the part of row r's box around the current one, on all axes but one."""
     for e in range(ptr[r], ptr[r + 1]):
         j = e_axis[e]
@@ -301,9 +299,6 @@ def _choose(
     e_axis: Ints,
     e_lo: Ints,
     e_hi: Ints,
-    axis_ptr: Ints,
-    by_lo: Ints,
-    by_hi: Ints,
     low: Ints,
     high: Ints,
     live: Ints,
