@@ -117,7 +117,7 @@ class CoverSet:
             self._activate(name, member)
             return Change()
         found = self._settle(name, member)
-        demoted = self._demoted(name, member) if member.active and self._demote != "none" else ()
+        demoted = self._demoted(member) if member.active and self._demote != "none" else ()
         return Change(found, (), demoted)
 
     def remove(self, name: Id) -> Change:
@@ -189,7 +189,7 @@ class CoverSet:
             row = self._rows.append(self._grid.pieces(box))
             self._owners.append(name)
             if row >= self._alive.size:
-                self._alive = np.resize(self._alive, 2 * self._alive.size)
+                self._alive = np.concatenate([self._alive, np.zeros_like(self._alive)])
             self._alive[row] = True
             rows.append(row)
         member.rows = tuple(rows)
@@ -222,7 +222,7 @@ class CoverSet:
             if coverer in self._members:
                 del self._members[coverer].covers[name]
 
-    def _demoted(self, name: Id, newcomer: _Member) -> tuple[Id, ...]:
+    def _demoted(self, newcomer: _Member) -> tuple[Id, ...]:
         """Make those passive that the newcomer, alone or with others, covers."""
         demoted = []
         for other in self._touched(newcomer):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from headgate.covering import exact, rspc
 from headgate.covering.grid import Piece, Rows
 from headgate.covering.space import Box
-from headgate.covering.table import Subject, Table, certainly_not, conflicts, extended, minimise, subject
+from headgate.covering.table import Subject, Table, certainly_not, conflicts, extended, minimise, polyhedron, subject
 from headgate.covering.table import counts as counts_of
 from headgate.errors import UsageError
 
@@ -139,9 +139,8 @@ def _decide_box(
         if outcome.covered:
             proof = core.rows if outcome.used is None else core.rows[outcome.used]
             return Decision(True, method, tuple(int(r) for r in proof if r >= 0), error=error)
-        assert outcome.low is not None
-        assert outcome.high is not None
-        low, high = outcome.low, outcome.high
+        assert outcome.point is not None
+        low, high = polyhedron(core, outcome.point)
     extended(table, removed[::-1].copy(), low, high)
     return Decision(False, method, point=_point(table, s, pieces, low))
 
@@ -159,7 +158,7 @@ def _guess(core: Table, procedure: Procedure) -> tuple[exact.Outcome, float]:
     share = rspc.witness_share(core, cells)
     found = rspc.guess(core, cells, share, procedure.error, procedure.trials, procedure.seed)
     if found.point is not None:
-        return exact.Outcome(False, "rspc", found.point, found.point.copy()), 0.0
+        return exact.Outcome(False, "rspc", found.point), 0.0
     return exact.Outcome(True, "rspc"), found.error
 
 

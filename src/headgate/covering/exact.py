@@ -27,12 +27,11 @@ SEARCH_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`low` and `high` bound a box of witnesses; `used` are the positions of the rows in the proof of cover."""
+    """`point` is a witness, by axis of the table; `used` are the positions of the rows in the proof of cover."""
 
     covered: bool | None
     method: str
-    low: Ints | None = None
-    high: Ints | None = None
+    point: Ints | None = None
     used: Ints | None = None
 
 
@@ -67,7 +66,7 @@ def search(table: Table, deadline: float) -> Outcome:
             low, high, live, dead_lo, dead_hi, trail, slots, queue, activity, used, _CHUNK,
         )  # fmt: skip
         if state[kernels.STATUS] == kernels.WITNESS:
-            return Outcome(False, "search", low, high)
+            return Outcome(False, "search", low)
         if state[kernels.STATUS] == kernels.COVERED:
             return Outcome(True, "search", used=np.flatnonzero(used))
         if state[kernels.STATUS] == kernels.FULL or perf_counter() > deadline:
@@ -148,10 +147,10 @@ def _run(
             core = set(solver.get_core() or ())
             return Outcome(True, "sat", used=np.array([i for i, v in enumerate(selectors) if v in core], np.int64))
         model = solver.get_model()
-        low = table.s_lo.copy()
+        point = table.s_lo.copy()
         for j, edge in enumerate(edges):
             for i, number in enumerate(edge):
                 if model[int(first[j]) + i] > 0:
-                    low[j] = number
-        return Outcome(False, "sat", low, low.copy())
+                    point[j] = number
+        return Outcome(False, "sat", point)
     return UNKNOWN

@@ -232,6 +232,25 @@ def extend(rows: Ints, ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, low: Int
 
 
 @njit(cache=True)
+def polyhedron(ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, point: Ints, low: Ints, high: Ints) -> None:
+    """Narrow [low, high], which is all of s, in place by one entry of each row that holds a witness point.
+
+    Rows that MCS removed fit any such box, though not any point.
+    """
+    for r in range(ptr.size - 1):
+        best = -1
+        for e in range(ptr[r], ptr[r + 1]):
+            j = e_axis[e]
+            if e_lo[e] <= point[j] <= e_hi[e]:
+                best = e
+                if e_lo[e] <= low[j] and e_hi[e] >= high[j]:
+                    break
+        j = e_axis[best]
+        low[j] = max(low[j], e_lo[best])
+        high[j] = min(high[j], e_hi[best])
+
+
+@njit(cache=True)
 def holding(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, point: Ints) -> Ints:
     """Those of the rows whose box contains a point."""
     found = np.empty(rows.size, np.int64)

@@ -49,6 +49,8 @@ def witness_share(table: Table, cells: Cells, *, printed: bool = False) -> float
     rho = 1.0
     for j, (edge, share) in enumerate(zip(cells.edges, cells.shares, strict=True)):
         here = table.axis == j
+        if not here.any():
+            continue
         start = np.searchsorted(edge, table.lo[here])
         end = np.searchsorted(edge, table.hi[here] + 1)
         upto = np.concatenate([[0.0], np.cumsum(share)])

@@ -104,7 +104,14 @@ def minimise(table: Table, counts: Ints) -> tuple[Table, Ints]:
     return (table if len(removed) == 0 else table.take(kept)), removed
 
 
+def polyhedron(table: Table, point: Ints) -> tuple[Ints, Ints]:
+    """The polyhedron witness (definition 3) around a point witness: one entry of each row."""
+    low, high = table.s_lo.copy(), table.s_hi.copy()
+    kernels.polyhedron(table.ptr, table.axis, table.lo, table.hi, point, low, high)
+    return low, high
+
+
 def extended(table: Table, order: Ints, low: Ints, high: Ints) -> None:
-    """Narrow a witness box by one entry of each of some rows, in place. There is one: the rows were redundant."""
+    """Narrow a polyhedron witness by one entry of each of some rows, in place. There is one: they were redundant."""
     if not kernels.extend(order, table.ptr, table.axis, table.lo, table.hi, low, high):
         raise AssertionError("a row that was redundant has no entry left")
