@@ -251,28 +251,6 @@ def polyhedron(ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, point: Ints, low
 
 
 @njit(cache=True)
-def holding(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, point: Ints) -> Ints:
-    """Those of the rows whose box contains a point."""
-    found = np.empty(rows.size, np.int64)
-    n = 0
-    for r in rows:
-        inside = True
-        p = start[r]
-        end = start[r + 1]
-        while p < end and inside:
-            j = axis[p]
-            inside = False
-            while p < end and axis[p] == j:
-                if lo[p] <= point[j] <= hi[p]:
-                    inside = True
-                p += 1
-        if inside:
-            found[n] = r
-            n += 1
-    return found[:n]
-
-
-@njit(cache=True)
 def inside(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, outer: int) -> Ints:
     """Those of the rows whose box lies in the box of row `outer`."""
     found = np.empty(rows.size, np.int64)
