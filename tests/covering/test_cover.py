@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.covering.texts import MODES, SCHEMA, filters
 
 from headgate.covering.cover import Cover, cover
 from headgate.errors import TypeProblem, UnknownName, UsageError
@@ -12,7 +13,6 @@ from headgate.language.parser import parse_body
 from headgate.oracle.covering import uncovered, witness_values
 from headgate.oracle.filters import truth
 from headgate.schema import Schema
-from tests.covering.texts import MODES, SCHEMA, filters
 
 
 def brute(subject: tuple[str, str], others: list[tuple[str, str]], schema: Schema) -> bool:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.covering.texts import MODES, SCHEMA, filters
 
 from headgate.covering.coverset import CoverSet
 from headgate.covering.decision import Procedure
 from headgate.errors import DuplicateName, UnknownName, UsageError
 from headgate.language.parser import parse_body
 from headgate.oracle.filters import truth
-from tests.covering.texts import MODES, SCHEMA, filters
 
 NUMBERS = [None, 0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 9.0, float("nan")]
 WHOLE = [None, -1, 0, 1, 2, 3, 9]

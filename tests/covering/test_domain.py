@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -64,7 +65,7 @@ def test_what_is_picked_lies_between_the_cuts(
 ) -> None:
     a, b = data.draw(values), data.draw(values)
     cuts = sorted([BOTTOM, TOP, domain.at_least(a), domain.above(a), domain.at_least(b), domain.above(b)])
-    for low, high in zip(cuts, cuts[1:], strict=False):
+    for low, high in pairwise(cuts):
         if low < high:
             assert holds(domain, domain.pick(low, high), Portion(((low, high),)))
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.covering.texts import MODES, SCHEMA, filters
 
 from headgate.covering.imprecise import Answer, Range, match
 from headgate.covering.reading import Source, checked, union_of
@@ -12,7 +13,6 @@ from headgate.errors import EventError
 from headgate.language.parser import parse_body
 from headgate.oracle.filters import truth
 from headgate.schema import Schema
-from tests.covering.texts import MODES, SCHEMA, filters
 
 
 def answer(text: str, event: dict[str, object], schema: Schema = SCHEMA, missing: str = "null") -> Answer:

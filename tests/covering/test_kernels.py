@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from headgate.covering.table import Table
 from headgate.oracle import covering as oracle
 from headgate.oracle.covering import Interval
 
+Ints = NDArray[np.int64]
 SIZE = 6
 AXES = 3
 EMPTY = np.empty(0, np.int64)
@@ -38,24 +40,24 @@ def pieces(axis: int) -> st.SearchStrategy[list[Interval]]:
 
 def box(min_axes: int = 0) -> st.SearchStrategy[list[Interval]]:
     axes = st.sets(st.integers(0, AXES - 1), min_size=min_axes)
-    return axes.flatmap(lambda chosen: st.tuples(*(pieces(j) for j in sorted(chosen)))).map(lambda p: sum(p, []))
+    return axes.flatmap(lambda chosen: st.tuples(*(pieces(j) for j in sorted(chosen)))).map(lambda p: [*chain(*p)])
 
 
 BOXES = st.lists(box(), min_size=0, max_size=8)
 
 
-def arrays(rows: Sequence[Sequence[Interval]]) -> tuple[NDArray[np.int64], ...]:
+def arrays(rows: Sequence[Sequence[Interval]]) -> tuple[Ints, Ints, Ints, Ints]:
     start = np.cumsum([0, *(len(r) for r in rows)]).astype(np.int64)
-    columns = np.array([piece for r in rows for piece in r], np.int64).reshape(-1, 3).T.copy()
-    return (start, *columns)
+    axis, lo, hi = np.array([piece for r in rows for piece in r], np.int64).reshape(-1, 3).T.copy()
+    return start, axis, lo, hi
 
 
 def table_of(rows: Sequence[Sequence[Interval]]) -> Table | int:
     s_lo, s_hi = np.zeros(AXES, np.int64), np.full(AXES, SIZE - 1)
-    covering, kept, *columns = kernels.conflict_table(
+    covering, kept, ptr, axis, lo, hi = kernels.conflict_table(
         *arrays(rows), np.arange(len(rows)), s_lo, s_hi, EMPTY, EMPTY, EMPTY, np.zeros(AXES, np.bool_)
     )
-    return int(covering) if covering >= 0 else Table(kept, *columns, s_lo, s_hi, np.arange(AXES))
+    return int(covering) if covering >= 0 else Table(kept, ptr, axis, lo, hi, s_lo, s_hi, np.arange(AXES))
 
 
 def entries(t: Table) -> list[list[Interval]]:

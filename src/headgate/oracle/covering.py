@@ -36,7 +36,7 @@ def uncovered(
 
 
 def witness_values(filters: Iterable[Filter], schema: Schema) -> dict[Path, list[Any]]:
-    """For each attribute missing, the ends of its type, and each constant compared with it, its neighbours beside it."""
+    """For each attribute: missing, the ends of its type, and the constants of the filters with their neighbours."""
     literals = (fold(part) for body, _ in filters for part in ast.walk(body))
     constants = [node.value for node in dict.fromkeys(n for n in literals if isinstance(n, ast.Literal))]
     found: dict[Path, list[Any]] = {}
