@@ -103,6 +103,12 @@ def _firm(
     return again if again.covered is False else Decision(None, "opaque")
 
 
+def decide_pieces(rows: Rows, among: Ints, pieces: Sequence[Piece], procedure: Procedure) -> Decision:
+    """Whether rows cover one box given in numbers, all of whose dimensions are taken to be concrete."""
+    nothing = np.zeros(len(rows.grid.axes), np.bool_)
+    return _decide_box(rows, among, pieces, nothing, procedure, perf_counter() + procedure.budget)
+
+
 def _decide_box(
     rows: Rows,
     among: Ints,
