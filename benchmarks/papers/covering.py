@@ -123,14 +123,15 @@ def narrow_gaps(scale: Scale, seed: int = 1) -> Iterator[Row]:
                     wrong[bound] += found.point is None
                 exactly += exact.search(table, math.inf).covered is True
             yield {
-                "figure": "9, 10", "scenario": "2.c", "error": error, "gap": round(float(gap), 4), "runs": scale.gap_runs,
+                "figure": "9, 10", "scenario": "2.c", "error": error, "gap": round(float(gap), 4),
+                "runs": scale.gap_runs,
                 **{f"guesses_{b}": mean(g) for b, g in guesses.items()}, **{f"wrong_{b}": w for b, w in wrong.items()},
                 "wrong_exact": exactly, "paper": "none wrong below 1e-6 and above 1 %",
             }  # fmt: skip
 
 
 def decisions(scale: Scale, seed: int = 2) -> Iterator[Row]:
-    """How long one decision takes, k = 310 and m = 20 among them; the first of each kind warms up and does not count."""
+    """How long one decision takes, k = 310 and m = 20 among them; the first of each kind does not count."""
     makers: dict[str, Callable[[np.random.Generator, int, int], Instance]] = {
         "1.b": workloads.redundant_cover, "2.b": workloads.not_covered, "cells": workloads.cells,
     }  # fmt: skip

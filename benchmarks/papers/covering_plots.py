@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from headgate.covering.portion import PRESENT
 from headgate.covering.reading import Source, checked, schema_of, union_of
 
 Row = Mapping[str, Any]
+Plot = Callable[[Axes, Sequence[Row]], None]
 
 
 def draw(rows: Sequence[Row], out: Path) -> Iterator[Path]:
@@ -27,10 +29,14 @@ def draw(rows: Sequence[Row], out: Path) -> Iterator[Path]:
     for name, wanted, plot in _FIGURES:
         some = [row for row in rows if wanted(row)]
         if some:
-            yield _figure(out / f"{name}.png", lambda ax, plot=plot, some=some: plot(ax, some))
+            yield _figure(out / f"{name}.png", partial(_apply, plot, some))
     schema = {"x1": "double", "x2": "double"}
     for number, (text, others) in EXAMPLES.items():
         yield picture(out / f"covering_figure_{number}.png", text, others, schema, "x1", "x2")
+
+
+def _apply(plot: Plot, rows: Sequence[Row], ax: Axes) -> None:
+    plot(ax, rows)
 
 
 def _figure(path: Path, plot: Callable[[Axes], None]) -> Path:
@@ -70,15 +76,19 @@ def _guesses(ax: Axes, rows: Sequence[Row]) -> None:
     ax.set(xlabel="subscriptions k", ylabel="guesses made (the paper: below 0.5)", ylim=(-0.05, None))
 
 
+def _bound_label(bound: str, row: Row) -> str:
+    return f"error {row['error']:g}, {bound} bound"
+
+
 def _gap_guesses(ax: Axes, rows: Sequence[Row]) -> None:
     for bound, style in (("printed", "o-"), ("corrected", "s--")):
-        _lines(ax, rows, "gap", f"guesses_{bound}", lambda r, b=bound: f"error {r['error']:g}, {b} bound", style)
+        _lines(ax, rows, "gap", f"guesses_{bound}", partial(_bound_label, bound), style)
     ax.set(xlabel="gap, share of s", ylabel="mean guesses")
 
 
 def _gap_wrong(ax: Axes, rows: Sequence[Row]) -> None:
     for bound, style in (("printed", "o-"), ("corrected", "s--")):
-        _lines(ax, rows, "gap", f"wrong_{bound}", lambda r, b=bound: f"error {r['error']:g}, {b} bound", style)
+        _lines(ax, rows, "gap", f"wrong_{bound}", partial(_bound_label, bound), style)
     ax.set(xlabel="gap, share of s", ylabel=f"wrong answers in {rows[0]['runs']} runs")
 
 
@@ -116,7 +126,7 @@ def _loss(ax: Axes, rows: Sequence[Row]) -> None:
     ax.set(xlabel="guesses at every hop", ylabel="chance that the event is found")
 
 
-_FIGURES: tuple[tuple[str, Callable[[Row], bool], Callable[[Axes, Sequence[Row]], None]], ...] = (
+_FIGURES: tuple[tuple[str, Callable[[Row], bool], Plot], ...] = (
     ("covering_figure_5", lambda r: r.get("scenario") == "1.b" and "removed" in r, _reduction),
     ("covering_figure_6", lambda r: r.get("scenario") == "1.b" and "removed" in r, _iterations),
     ("covering_figure_7", lambda r: r.get("scenario") == "2.b" and "removed" in r, _reduction),

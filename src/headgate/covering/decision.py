@@ -60,7 +60,7 @@ def decide(rows: Rows, among: Ints, boxes: Sequence[Box], procedure: Procedure) 
     """Whether the rows numbered in `among` cover the union of boxes."""
     deadline = perf_counter() + procedure.budget
     rows.grid.number(boxes)
-    opaque = np.array([axis.dimension.path is None for axis in rows.grid.axes], np.bool_)
+    opaque = rows.grid.opaque
     nothing = np.zeros(len(opaque), np.bool_)
     used: set[int] = set()
     error = 0.0

@@ -19,10 +19,11 @@ from headgate.covering.table import Table
 from headgate.errors import EnvironmentProblem
 
 Ints = NDArray[np.int64]
-_CHUNK = 200
+_FIRST_RUN, _LONGER = 50, 1.2
+"""Conflicts until the search begins anew, and how much longer every further run is."""
 _SLOTS = 4096
-SEARCH_SHARE = 0.5
-"""How much of the time the search may take before SAT gets the rest."""
+SEARCH_SHARE, SEARCH_SECONDS = 0.5, 0.25
+"""How much of the time, and how long at most, the search may take before SAT gets the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +41,84 @@ UNKNOWN = Outcome(None, "budget")
 
 def decide(table: Table, deadline: float) -> Outcome:
     """Search for a share of the time that is left, then SAT until the deadline (in `perf_counter` seconds)."""
-    left = deadline - perf_counter()
-    found = search(table, perf_counter() + SEARCH_SHARE * left)
+    now = perf_counter()
+    found = search(table, now + min(SEARCH_SHARE * (deadline - now), SEARCH_SECONDS))
     return found if found.covered is not None else solve(table, deadline)
 
 
 def search(table: Table, deadline: float) -> Outcome:
+    """The compiled search, begun anew now and then with the boxes it has learned as further rows."""
+    own = len(table)
+    used = np.zeros(own, np.bool_)
+    activity = np.zeros(own)
+    conflicts = _FIRST_RUN
+    while True:
+        start = perf_counter()
+        found, learned = _attempt(table, own, used, activity, conflicts)
+        if found is not None:
+            return found
+        now = perf_counter()
+        # A run cannot be interrupted, so the last ones are as long as the time that is left.
+        affordable = (deadline - now) * conflicts / (now - start)
+        if affordable < 1:
+            return UNKNOWN
+        table = _with_boxes(table, learned)
+        activity = np.concatenate([activity, np.zeros(len(table) - len(activity))])
+        conflicts = max(1, int(min(conflicts * _LONGER, affordable)))
+
+
+def _attempt(
+    table: Table, own: int, used: NDArray[np.bool_], activity: NDArray[np.float64], conflicts: int
+) -> tuple[Outcome | None, Ints]:
+    """Search until an answer or so many conflicts; then the boxes learned. Rows from `own` on were learned before."""
     rows, axes, entries = len(table), len(table.axes), len(table.axis)
     by_lo, by_hi = np.lexsort((table.lo, table.axis)), np.lexsort((table.hi, table.axis))
     axis_ptr = np.zeros(axes + 1, np.int64)
     np.cumsum(np.bincount(table.axis, minlength=axes), out=axis_ptr[1:])
     live = np.diff(table.ptr)
     e_row = np.repeat(np.arange(rows), live)
-    state = np.zeros(6, np.int64)
+    state = np.zeros(7, np.int64)
     low, high = table.s_lo.copy(), table.s_hi.copy()
-    used = np.zeros(rows, np.bool_)
+    here = np.zeros(rows, np.bool_)
     # Every step moves a bound of an axis to another bound of an entry, so the trail has an end.
     trail = np.empty((4 * entries + 2 * axes + 8, 4), np.int64)
     slots = np.empty((min(_SLOTS, entries + 8), 2 * axes), np.int64)
+    learned = np.empty((conflicts, 2 * axes), np.int64)
     dead_lo, dead_hi = np.zeros(axes, np.int64), np.zeros(axes, np.int64)
-    queue, activity = np.empty(rows + 1, np.int64), np.zeros(rows)
-    while True:
-        kernels.search(
-            table.ptr, table.axis, table.lo, table.hi, e_row, axis_ptr, by_lo, by_hi, table.s_lo, table.s_hi, state,
-            low, high, live, dead_lo, dead_hi, trail, slots, queue, activity, used, _CHUNK,
-        )  # fmt: skip
-        if state[kernels.STATUS] == kernels.WITNESS:
-            return Outcome(False, "search", low)
-        if state[kernels.STATUS] == kernels.COVERED:
-            return Outcome(True, "search", used=np.flatnonzero(used))
-        if state[kernels.STATUS] == kernels.FULL or perf_counter() > deadline:
-            return UNKNOWN
+    queue = np.empty(rows + 1, np.int64)
+    kernels.search(
+        table.ptr, table.axis, table.lo, table.hi, e_row, axis_ptr, by_lo, by_hi, table.s_lo, table.s_hi, state,
+        low, high, live, dead_lo, dead_hi, trail, slots, queue, activity, here, learned, conflicts,
+    )  # fmt: skip
+    used |= here[:own]
+    if state[kernels.STATUS] == kernels.WITNESS:
+        return Outcome(False, "search", low), learned
+    if state[kernels.STATUS] == kernels.COVERED:
+        return Outcome(True, "search", used=np.flatnonzero(used)), learned
+    if state[kernels.STATUS] == kernels.FULL:
+        return UNKNOWN, learned
+    return None, learned[: state[kernels.LEARNED]]
+
+
+def _with_boxes(table: Table, boxes: Ints) -> Table:
+    """The table with rows for boxes that are known to be covered; -1 as row number, for they are nobody's."""
+    lo, hi = boxes[:, 0::2], boxes[:, 1::2]
+    below, above = lo > table.s_lo, hi < table.s_hi
+    # One entry for each side of s that a box does not reach, ordered by box.
+    box, axis, side = np.nonzero(np.stack([below, above], axis=2))
+    low = np.where(side == 0, table.s_lo[axis], hi[box, axis] + 1)
+    high = np.where(side == 0, lo[box, axis] - 1, table.s_hi[axis])
+    ptr = table.ptr[-1] + np.cumsum(np.bincount(box, minlength=len(boxes)))
+    return Table(
+        np.concatenate([table.rows, np.full(len(boxes), -1)]),
+        np.concatenate([table.ptr, ptr]),
+        np.concatenate([table.axis, axis]),
+        np.concatenate([table.lo, low]),
+        np.concatenate([table.hi, high]),
+        table.s_lo,
+        table.s_hi,
+        table.axes,
+    )
 
 
 def solve(table: Table, deadline: float, conflicts: int = 2000) -> Outcome:

@@ -85,13 +85,29 @@ class Grid:
         self.axes: list[Axis] = []
         self.renumbered: Callable[[int, Ints, Ints], None] = _nobody
         self._index: dict[Dimension, int] = {}
+        self._low = np.zeros(16, np.int64)
+        self._opaque = np.zeros(16, np.bool_)
 
     def axis(self, dimension: Dimension) -> int:
         at = self._index.get(dimension)
         if at is None:
             at = self._index[dimension] = len(self.axes)
             self.axes.append(Axis(dimension, lambda old, new: self.renumbered(at, old, new)))
+            if at == len(self._low):
+                self._low, self._opaque = np.resize(self._low, 2 * at), np.resize(self._opaque, 2 * at)
+            self._low[at] = self.axes[at].low
+            self._opaque[at] = dimension.path is None
         return at
+
+    @property
+    def low(self) -> Ints:
+        """The least number of every axis."""
+        return self._low[: len(self.axes)]
+
+    @property
+    def opaque(self) -> NDArray[np.bool_]:
+        """Which axes belong to dimensions that are not concrete."""
+        return self._opaque[: len(self.axes)]
 
     def number(self, boxes: Iterable[Box]) -> None:
         """Number all cuts of some boxes, so that taking their pieces afterwards moves nothing."""

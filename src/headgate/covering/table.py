@@ -58,7 +58,7 @@ class Subject:
 
 
 def subject(pieces: Sequence[Piece], grid: Grid) -> Subject:
-    lo = np.array([axis.low for axis in grid.axes], np.int64)
+    lo = grid.low.copy()
     hi = np.full(len(grid.axes), END - 1, np.int64)
     holes: list[Piece] = []
     last = -1

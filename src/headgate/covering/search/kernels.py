@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-TRAIL, STATUS, SLOTS, QUEUE, CONFLICTS, CHECKED = range(6)
+TRAIL, STATUS, SLOTS, QUEUE, CONFLICTS, CHECKED, LEARNED = range(7)
 RUNNING, WITNESS, COVERED, FULL = range(4)
 DECISION = -1
 """Reasons on the trail: a row, DECISION, or below that the slot of a box that was learned."""
@@ -47,6 +47,7 @@ def search(
     queue: Ints,
     activity: NDArray[np.float64],
     used: NDArray[np.bool_],
+    learned: Ints,
     conflicts: int,
 ) -> None:
     """Go on until the search is over or has met `conflicts` more conflicts; `state[STATUS]` says which."""
@@ -77,7 +78,7 @@ def search(
             state[CONFLICTS] += 1
             failed = _learn(
                 failed, ptr, e_axis, e_lo, e_hi, e_row, axis_ptr, by_lo, by_hi, s_lo, s_hi, state, low, high, live,
-                dead_lo, dead_hi, trail, slots, queue, activity, used, g_lo, g_hi,
+                dead_lo, dead_hi, trail, slots, queue, activity, used, learned, g_lo, g_hi,
             )  # fmt: skip
             if state[STATUS] != RUNNING:
                 return
@@ -215,6 +216,7 @@ def _learn(
     queue: Ints,
     activity: NDArray[np.float64],
     used: NDArray[np.bool_],
+    learned: Ints,
     g_lo: Ints,
     g_hi: Ints,
 ) -> int:
@@ -268,6 +270,9 @@ def _learn(
             for i in range(low.size):
                 slots[s, 2 * i] = g_lo[i]
                 slots[s, 2 * i + 1] = g_hi[i]
+            if state[LEARNED] < learned.shape[0]:
+                learned[state[LEARNED]] = slots[s]
+                state[LEARNED] += 1
             if g_lo[j] <= low[j]:
                 a, b = g_hi[j] + 1, high[j]
             else:
