@@ -1,0 +1,98 @@
+"""`hg.cover`: is a subscription covered by others, which ones, and if not, which event shows it?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headgate.covering.boxes import TooWide, Union
+from headgate.covering.decision import Decision, Procedure, decide
+from headgate.covering.grid import Grid, Rows
+from headgate.covering.reading import Source, checked, schema_of, union_of
+from headgate.language.ast import Node
+from headgate.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """The answer: `covered` is True, False, or None for unknown.
+
+    `by` names the subscriptions that cover together, by index or id. `witness` is an event that matches the
+    subscription and none of the others; what it lacks is None. `certainty` is 1.0 for what is proven, less for an RSPC
+    answer, 0.0 for unknown. `method` says what decided.
+    """
+
+    covered: bool | None
+    witness: dict[str, Any] | None = None
+    by: tuple[Hashable, ...] = ()
+    certainty: float = 1.0
+    method: str = ""
+
+    def __bool__(self) -> bool:
+        """True only if covered: unknown counts as not covered, for dropping what may be needed loses matches."""
+        return self.covered is True
+
+
+def cover(
+    text: str,
+    others: Sequence[str | tuple[str, str]] | Mapping[str, str | tuple[str, str]],
+    schema: Mapping[str, str] | Schema | None = None,
+    *,
+    missing: str = "null",
+    mode: str = "exact",
+    budget: float = 1.0,
+    error: float = 1e-9,
+    seed: int = 0,
+) -> Cover:
+    """Whether every event that matches `text` matches one of `others`, partial events included.
+
+    `others` are texts, or pairs of a text and its missing-mode where that is not `missing`; in a mapping the keys name
+    them. `schema` gives the types of the attributes, as a stream does; without one they follow from use. Modes:
+    `exact`; `search`, without SAT; `rspc`, which may call something covered that is not, with a chance of at most
+    `error`; `mcs` and `pairwise`, which leave more unknown. `budget` is in seconds: what takes longer is unknown.
+    """
+    procedure = Procedure(mode, budget, error, seed=seed)
+    names: list[Hashable] = list(others) if isinstance(others, Mapping) else list(range(len(others)))
+    given = list(others.values()) if isinstance(others, Mapping) else list(others)
+    sources = [Source(text, missing), *(Source(o, missing) if isinstance(o, str) else Source(*o) for o in given)]
+    bodies, resolved = checked(sources, schema_of(schema))
+    for name, source, body in zip(names, sources[1:], bodies[1:], strict=True):
+        if body == bodies[0] and source.missing == missing:
+            return Cover(True, None, (name,), 1.0, "same")
+    grid = Grid()
+    rows = Rows(grid)
+    owners: list[int] = []
+    wide = False
+    for i, (source, body) in enumerate(zip(sources[1:], bodies[1:], strict=True)):
+        union = _union(body, source, resolved)
+        wide = wide or union is None
+        for box in union or ():
+            rows.append(grid.pieces(box))
+            owners.append(i)
+    subject = _union(bodies[0], sources[0], resolved)
+    if subject is None:
+        return Cover(None, None, (), 0.0, "wide")
+    decision = decide(rows, np.arange(rows.count), subject, procedure)
+    return _answer(decision, grid, [names[o] for o in owners], wide)
+
+
+def _union(body: Node, source: Source, schema: Schema) -> Union | None:
+    try:
+        return union_of(body, source.missing, schema)
+    except TooWide:
+        return None
+
+
+def _answer(decision: Decision, grid: Grid, owners: Sequence[Hashable], wide: bool) -> Cover:
+    if decision.covered:
+        by = tuple(dict.fromkeys(owners[row] for row in decision.rows))
+        return Cover(True, None, by, 1.0 - decision.error, decision.method)
+    if decision.covered is None:
+        return Cover(None, None, (), 0.0, decision.method)
+    if wide:
+        # A coverer that was left out might match the witness.
+        return Cover(None, None, (), 0.0, "wide")
+    return Cover(False, grid.event(decision.point), (), 1.0, decision.method)

@@ -1,0 +1,90 @@
+"""From texts to what covering needs: one schema for all of them, and for each its union of boxes.
+
+Texts are checked as those of a book are. Where no schema is given, the attributes take the types their uses demand.
+Operators and prefixes need no registration here: cover treats calls and patterns as black boxes anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from headgate.covering import domain
+from headgate.covering.boxes import LIMIT, Union, boxes_of
+from headgate.covering.portion import Portion
+from headgate.covering.space import Dimension
+from headgate.errors import LanguageErrors, UsageError
+from headgate.language import ast
+from headgate.language.ast import Node
+from headgate.language.catalogue import Catalogue, Signature
+from headgate.language.check import check_filter
+from headgate.language.normal import MODES, normalise
+from headgate.language.parser import parse_tokens
+from headgate.language.tokens import Tokens, tokenise
+from headgate.schema import Attribute, Schema
+
+STREAM = "events"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A subscription as it was written."""
+
+    text: str
+    missing: str = "null"
+
+    def __post_init__(self) -> None:
+        if self.missing not in MODES:
+            raise UsageError(f"missing = {self.missing!r} is no mode", f"the modes are {', '.join(MODES)}")
+
+
+def schema_of(given: Mapping[str, str] | Schema | None) -> Schema:
+    if isinstance(given, Schema):
+        return given
+    return Schema.of(STREAM, given) if given else Schema(STREAM, {}, declared=False)
+
+
+def checked(sources: Sequence[Source], schema: Schema) -> tuple[list[Node], Schema]:
+    """The bodies, and the schema with what an undeclared stream has learned from them."""
+    bodies = []
+    for source in sources:
+        tokens = tokenise(source.text)
+        body = parse_tokens(tokens)
+        bodies.append(body)
+        if isinstance(body, ast.Pattern):
+            continue
+        schema = _check(body, tokens, schema)
+    return bodies, schema
+
+
+def _check(body: Node, tokens: Tokens, schema: Schema) -> Schema:
+    result = check_filter(body, schema, _permissive(body))
+    problems = [tokens.error(problem) for problem in result.problems]
+    if problems:
+        raise problems[0] if len(problems) == 1 else LanguageErrors(problems)
+    if schema.declared or not result.learned:
+        return schema
+    attributes = dict(schema.attributes)
+    for path, found in result.learned.items():
+        if path not in attributes or attributes[path].type is None:
+            attributes[path] = Attribute(path, found)
+    return replace(schema, attributes=attributes)
+
+
+def _permissive(body: Node) -> Catalogue:
+    """A catalogue that knows whatever the body calls."""
+    catalogue = Catalogue()
+    for node in ast.walk(body):
+        if isinstance(node, ast.Call):
+            catalogue.operators[node.name] = Signature(node.name)
+        elif isinstance(node, ast.Name):
+            catalogue.prefixes.setdefault(node.text.partition(":")[0], "")
+    return catalogue
+
+
+def union_of(body: Node, missing: str, schema: Schema, limit: int = LIMIT) -> Union:
+    """The boxes of a checked body. A sequence is one opaque atom: it covers its equals."""
+    if isinstance(body, ast.Pattern):
+        dimension = Dimension(("sequence", missing, body), domain.choice(2), False)
+        return ({dimension: Portion(dimension.domain.compare("=", 1))},)
+    return boxes_of(normalise(body, missing, schema), schema, limit)
