@@ -131,6 +131,12 @@ class Columns:
     columns: Mapping[Path, Column]
     first: int = 0
     identity: Array | None = None
+    numbers: Ints | None = None
+    """The row number of each row, where some rows of the input are not here; else they count from `first`."""
+
+    @property
+    def row_numbers(self) -> Ints:
+        return self.first + np.arange(self.rows, dtype=np.int64) if self.numbers is None else self.numbers
 
     def __getitem__(self, path: Path) -> Column:
         try:
@@ -148,18 +154,19 @@ class Columns:
         return self.columns.get(path)
 
     def take(self, rows: NDArray[Any]) -> Columns:
-        """The given rows, in that order. `first` stays that of the batch: keep the row numbers beside it."""
+        """The given rows, in that order, with the row numbers they had."""
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         identity = self.identity.take(rows) if self.identity is not None else None
         taken = {path: column.take(rows) for path, column in self.columns.items()}
-        return Columns(self.stream, len(rows), taken, self.first, identity)
+        return Columns(self.stream, len(rows), taken, self.first, identity, self.row_numbers[rows])
 
     def slice(self, start: int, stop: int) -> Columns:
         start, stop, _ = slice(start, stop).indices(self.rows)
         stop = max(start, stop)
         identity = self.identity[start:stop] if self.identity is not None else None
         cut = {path: column.slice(start, stop) for path, column in self.columns.items()}
-        return Columns(self.stream, stop - start, cut, self.first + start, identity)
+        numbers = None if self.numbers is None else self.numbers[start:stop]
+        return Columns(self.stream, stop - start, cut, self.first + start, identity, numbers)
 
     def row(self, i: int) -> dict[Path, object]:
         """One event as a dict of path to Python value; missing attributes are None."""

@@ -120,14 +120,10 @@ def _reaches(body: Node, chosen: tuple[Node, ...], values: Mapping[Node, bool | 
     assignments: list[tuple[bool, ...]] = [()]
     for choice in options:
         assignments = [a + (v,) for a in assignments for v in choice]
-    return any(
-        (_value(body, {**values, **dict(zip(chosen, a, strict=True))}) is True) == wanted for a in assignments
-    )
+    return any((_value(body, {**values, **dict(zip(chosen, a, strict=True))}) is True) == wanted for a in assignments)
 
 
-def _greedy(
-    body: Node, changeable: list[Node], values: Mapping[Node, bool | None], wanted: bool
-) -> tuple[Node, ...]:
+def _greedy(body: Node, changeable: list[Node], values: Mapping[Node, bool | None], wanted: bool) -> tuple[Node, ...]:
     """Change everything towards the outcome, then take back whatever is not needed."""
     for polarity in (True, False):
         chosen = tuple(n for n in changeable if values[n] is not polarity)

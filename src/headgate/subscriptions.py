@@ -8,21 +8,33 @@ caret and changes nothing. `compile` is incremental: a new plan shares the segme
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
-from headgate.errors import DuplicateName, LanguageError, LanguageErrors, SchemaError, TypeProblem, UnknownName, UsageError
+from headgate.errors import (
+    DuplicateName,
+    LanguageError,
+    LanguageErrors,
+    SchemaError,
+    SyntaxProblem,
+    TypeProblem,
+    UnknownName,
+    UsageError,
+)
+from headgate.graphs.rdf import SUFFIXES
 from headgate.language import ast
-from headgate.language.catalogue import Catalogue, Signature, nearest
+from headgate.language.catalogue import Catalogue, OntologyText, nearest
 from headgate.language.check import Checked, check_filter
 from headgate.language.forms import Form, cut
 from headgate.language.normal import MODES, fold
 from headgate.language.parser import parse_statement, parse_tokens
+from headgate.language.scopes import check_pattern
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
 from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
 from headgate.plan.segment import collector_paused
+from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Attribute, Schema, Type
 
 ANONYMOUS = "events"
@@ -33,8 +45,10 @@ class Subscriptions:
     """A book. Not safe for use by several threads at once; plans made from it are."""
 
     def __init__(self, operators: Iterable[Any] = (), *, limits: Limits = LIMITS) -> None:
-        self._catalogue = Catalogue(operators={o.name: o.signature for o in operators})
+        self._tools = Tools(operators)
+        self._catalogue = Catalogue(operators=Signatures(self._tools.registry))
         self._limits = limits
+        self._folder = FilePath()
         self._entries: dict[str, Entry] = {}
         self._checked: dict[tuple[Form, str], bool] = {}
         self._plan: Plan | None = None
@@ -106,7 +120,9 @@ class Subscriptions:
     def _entry(self, name: str) -> Entry:
         found = self._entries.get(name)
         if found is None:
-            raise UnknownName(f"there is no subscription {name}", nearest(name, self._entries, "list the book to see all"))
+            raise UnknownName(
+                f"there is no subscription {name}", nearest(name, self._entries, "list the book to see all")
+            )
         return found
 
     def __len__(self) -> int:
@@ -150,11 +166,12 @@ class Subscriptions:
             raise tokens.error(UnknownName("which stream?", f"say ON one of {', '.join(declared)}", at=0))
         return declared[0] if declared else ANONYMOUS
 
-    def _check(self, tokens: Tokens, stream: str, missing: str) -> tuple[list[LanguageError], dict[ast.Path, Type | None]]:
+    def _check(
+        self, tokens: Tokens, stream: str, missing: str
+    ) -> tuple[list[LanguageError], dict[ast.Path, Type | None]]:
         """The problems of a text. An atom whose form was checked on this stream before is not checked again."""
         if tokens.kinds[0] == "SELECT":
-            parse_tokens(tokens)
-            return [], {}
+            return self._check_sequence(tokens), {}
         made = cut(tokens)
         try:
             schema = self._catalogue.stream(stream)
@@ -171,6 +188,25 @@ class Subscriptions:
         if not found.problems:
             checked.update({(p.form, stream): True for p in new})
         return [tokens.error(p) for p in found.problems], found.learned
+
+    def _check_sequence(self, tokens: Tokens) -> list[LanguageError]:
+        """The problems of a pattern. What it PUBLISHes, and teaches of undeclared streams, is kept if there are none."""
+        pattern = parse_tokens(tokens)
+        if not isinstance(pattern, ast.Pattern):
+            return [tokens.error(SyntaxProblem("a subscription is a predicate, or SELECT ... FROM ...", at=0))]
+        scoped = check_pattern(pattern, self._catalogue)
+        if scoped.problems or scoped.spine is None:
+            return [tokens.error(p) for p in scoped.problems]
+        made, known = scoped.spine.publish, self._catalogue.streams
+        if made is not None and made in known and made not in self._catalogue.published:
+            hint = "PUBLISH under a name of its own"
+            return [tokens.error(DuplicateName(f"there is a stream {made} already", hint, at=pattern.at))]
+        for stream, learned in scoped.learned.items():
+            self._catalogue.learn(stream, learned)
+        if made is not None:
+            known[made] = scoped.spine.schema
+            self._catalogue.published[made] = made
+        return []
 
     # -- scripts and tables
 
@@ -189,7 +225,9 @@ class Subscriptions:
             raise UsageError(f"cannot read {path}: {e.strerror}") from None
         except UnicodeDecodeError:
             raise UsageError(f"{path} is not UTF-8 text") from None
-        return cls.parse(script, operators)
+        book = cls(operators)
+        book._folder = FilePath(path).parent
+        return book.extend(script)
 
     def extend(self, script: str) -> Subscriptions:
         """Run the statements of a script on this book; those with mistakes are left out, and all mistakes raised."""
@@ -211,18 +249,32 @@ class Subscriptions:
         match statement:
             case ast.CreateStream():
                 self._declare(_schema(statement), at=statement.at)
+                if statement.graph is not None:
+                    self._catalogue.templates[statement.name] = statement.graph
             case ast.Prefix(name, iri):
                 self._catalogue.prefixes[name] = iri
             case ast.CreateOntology(name, source):
-                self._catalogue.ontologies[name] = source
+                self._catalogue.ontologies[name] = self._read_ontology(source, statement.at)
             case ast.CreateSubscription():
                 self._create(statement, tokens)
             case ast.Drop(kind, name):
                 self._drop(kind, name, statement.at)
 
+    def _read_ontology(self, source: str, at: int) -> OntologyText:
+        """The text of an ontology; a relative path is looked up beside the script it stands in."""
+        path = self._folder / source
+        try:
+            return OntologyText(source, SUFFIXES.get(path.suffix.lower()), path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as e:
+            raise UnknownName(
+                f"the ontology {source} cannot be read: {e}", "give a path beside the script", at=at
+            ) from None
+
     def _create(self, statement: ast.CreateSubscription, tokens: Tokens) -> None:
         if statement.name in self._entries:
-            raise DuplicateName(f"there is a subscription {statement.name} already", "choose another name", at=statement.at)
+            raise DuplicateName(
+                f"there is a subscription {statement.name} already", "choose another name", at=statement.at
+            )
         if statement.stream is not None:
             self._catalogue.stream(statement.stream, at=statement.at + 2)
         missing, labels = "null", {}
@@ -251,12 +303,20 @@ class Subscriptions:
             raise UnknownName(f"there is no {kind.lower()} {name}", nearest(name, known, ""), at=at)
         user = next((n for n, e in self._entries.items() if kind == "STREAM" and e.stream == name), None)
         if user is not None:
-            raise DuplicateName(f"stream {name} is in use by subscription {user}", "drop its subscriptions first", at=at)
+            raise DuplicateName(
+                f"stream {name} is in use by subscription {user}", "drop its subscriptions first", at=at
+            )
         del known[name]
 
     @classmethod
     def from_table(
-        cls, table: Any, id: str = "id", text: str = "text", on: str | None = None, missing: str = "null", **options: Any
+        cls,
+        table: Any,
+        id: str = "id",
+        text: str = "text",
+        on: str | None = None,
+        missing: str = "null",
+        **options: Any,
     ) -> Subscriptions:
         """A book from a table of subscriptions: Arrow, pandas or Spark, one row each."""
         book = cls(**options)
@@ -272,7 +332,9 @@ class Subscriptions:
         with collector_paused():
             for name, body in zip(names, texts, strict=True):
                 if name is None or body is None:
-                    raise UsageError(f"a subscription has no {'id' if name is None else 'text'}", "every row needs both")
+                    raise UsageError(
+                        f"a subscription has no {'id' if name is None else 'text'}", "every row needs both"
+                    )
                 try:
                     self.add(str(name), body, on=on, missing=missing)
                 except LanguageErrors as several:
@@ -293,7 +355,7 @@ class Subscriptions:
 
     def compile(self) -> Plan:
         """The plan of the book as it is now; it shares with the last plan what has not changed."""
-        self._plan = Plan.of(self._entries, self._catalogue, self._plan, list(self._changed))
+        self._plan = Plan.of(self._entries, self._catalogue, self._tools, self._plan, list(self._changed))
         self._changed.clear()
         return self._plan
 

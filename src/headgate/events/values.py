@@ -93,7 +93,7 @@ def whole_decimal(value: Decimal) -> int:
         raise Misfit(f"{value} is not a BIGINT: it is no whole number")
     if value and value.adjusted() > 20:
         raise Misfit(f"{show(value)} is not a BIGINT: it needs more than 64 bits", "range")
-    if value and value.adjusted() < 0 or value != value.to_integral_value():
+    if (value and value.adjusted() < 0) or value != value.to_integral_value():
         raise Misfit(f"{show(value)} is not a BIGINT: it is no whole number")
     return int(value)
 

@@ -365,7 +365,9 @@ class _Compiler:
         return implied
 
     def _lane(self, key: tuple[int, ...], parts: list[_Filed]) -> Lane:
-        low, high, key_of = distinct_ranges(np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts]))
+        low, high, key_of = distinct_ranges(
+            np.concatenate([p.low for p in parts]), np.concatenate([p.high for p in parts])
+        )
         pairs = np.zeros(0, np.int64)
         cells = self._lookup.cells[key[0]].count
         if len(key) == 2:
@@ -450,7 +452,8 @@ class _Edges:
         self._lookup = lookup
         self._strict = strict
         self._present = {
-            a: strict or ((found := schema.get(path)) is not None and found.not_null) for a, path in lookup.paths.items()
+            a: strict or ((found := schema.get(path)) is not None and found.not_null)
+            for a, path in lookup.paths.items()
         }
         self.rows: dict[int, int] = {}
         self._known: dict[int, Tree] = {}

@@ -119,11 +119,12 @@ def holds(test: ast.Node, value: str) -> bool:
 def _test_implies(a: ast.Node, b: ast.Node) -> bool:
     """CONTAINS p implies CONTAINS q if p contains q, and likewise for prefixes, suffixes and the other direction."""
     match a, b:
-        case ast.TextTest(kind_a, ast.Attribute(), ast.Literal(p)), ast.TextTest(kind_b, ast.Attribute(), ast.Literal(q)):
+        case ast.TextTest(kind_a, ast.Attribute(), ast.Literal(p)), ast.TextTest(
+            kind_b, ast.Attribute(), ast.Literal(q)
+        ):
             if kind_b == "CONTAINS":
                 return q in p
             return kind_a == kind_b and values.text_test(kind_b, p, q)
         case ast.TextTest("CONTAINS", ast.Literal(p)), ast.TextTest("CONTAINS", ast.Literal(q)):
             return p in q
     return False
-

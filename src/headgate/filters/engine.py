@@ -77,7 +77,11 @@ class FilterIndex:
         if where is Where.NEVER:
             return "nowhere: it can never match"
         share = float(self.lanes.selectivity[slot])
-        names = {Where.DENSE: "dense program", Where.SPARSE: "filed under a key", Where.BOTH: "partly filed, partly dense"}
+        names = {
+            Where.DENSE: "dense program",
+            Where.SPARSE: "filed under a key",
+            Where.BOTH: "partly filed, partly dense",
+        }
         return f"{names[where]}; its best key lets an estimated {share:.2%} of the events through"
 
     def stats(self) -> dict[str, Any]:
@@ -236,7 +240,6 @@ def compile_filters(
 ) -> FilterIndex:
     """Compile the filters of one stream: each a cut text and its missing-mode."""
     return FilterIndex(schema, compile_lanes(items, schema, sample, options))
-
 
 
 def nbytes(value: Any) -> int:

@@ -165,4 +165,3 @@ def map_leaves(tree: Tree, f: Callable[[int], Tree]) -> Tree:
     if isinstance(tree, int):
         return f(tree)
     return join(tree[0], [map_leaves(p, f) for p in tree[1]])
-

@@ -153,7 +153,9 @@ class Leaves:
             tests = self._tests.setdefault(path, {})
             number = self._attribute(path).number
             reach = Reach.MEMBER if lit.truth else Reach.OUTSIDE
-            return int(pack(Family.TEXT, number, reach, tests.setdefault(atom, len(tests)), self._missing_test(lit, path)))
+            return int(
+                pack(Family.TEXT, number, reach, tests.setdefault(atom, len(tests)), self._missing_test(lit, path))
+            )
         return int(pack(Family.VECTOR, 0, 0, self._vectors.setdefault(lit, len(self._vectors))))
 
     def _missing_test(self, lit: Lit, path: Path) -> int:
@@ -176,7 +178,9 @@ class Leaves:
             true = default is not None and any(values.compare("=", default, c) for c in constants)
             holds = int(true == lit.truth)
         number = self._sets.setdefault((path, kept), len(self._sets))
-        return int(pack(Family.CELL, attribute.number, Reach.MEMBER if lit.truth else Reach.OUTSIDE, SETS + number, holds))
+        return int(
+            pack(Family.CELL, attribute.number, Reach.MEMBER if lit.truth else Reach.OUTSIDE, SETS + number, holds)
+        )
 
     def _tested(self, atom: ast.Node) -> Path | None:
         """The text attribute that a test with a constant is about, if it is that simple."""
@@ -223,7 +227,9 @@ class Leaves:
                 keys[mine] = pack(Family.CELL, number, reach, 2 * where[mine] + shift, missing[mine])
         for op, argument in ((NEVER, -1), (ALWAYS, top)):
             mine = ops == op
-            keys[mine] = pack(Family.CELL, number, Reach.UPTO if op == ALWAYS else Reach.MEMBER, argument, missing[mine])
+            keys[mine] = pack(
+                Family.CELL, number, Reach.UPTO if op == ALWAYS else Reach.MEMBER, argument, missing[mine]
+            )
         return keys
 
     def _set(self, path: Path, constants: tuple[Any, ...], cells: dict[int, Cells], cuts: dict[int, Any]) -> Ints:
@@ -264,7 +270,9 @@ def _instance(template: Lit, literals: tuple[Any, ...]) -> Lit:
 
 def _cells(attribute: _Attribute) -> Cells:
     if attribute.kind is Kind.STRING:
-        return Cells(attribute.path, attribute.kind, pa.array(sorted(set(attribute.constants)), pa.string()), attribute.ordered)
+        return Cells(
+            attribute.path, attribute.kind, pa.array(sorted(set(attribute.constants)), pa.string()), attribute.ordered
+        )
     dtype = np.float64 if attribute.kind is Kind.DOUBLE else np.int64
     return Cells(attribute.path, attribute.kind, np.unique(np.array(attribute.constants, dtype)), attribute.ordered)
 
@@ -276,4 +284,3 @@ def _positions(cells: Cells) -> Any:
         return lambda constants: np.searchsorted(cuts, np.array(constants, cuts.dtype))
     places = {c: i for i, c in enumerate(cells.cuts.to_pylist())}
     return lambda constants: np.array([places.get(c, 0) for c in constants], np.int64)
-

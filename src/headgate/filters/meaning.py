@@ -41,7 +41,9 @@ class Meanings:
     @staticmethod
     def _tree(composer: Composer, schema: Schema, cut: Cut, missing: str) -> Tree:
         tree = composer.compose(cut, missing)
-        there = {"strict": composer.attributes(cut), "total": frozenset(a.path for a in schema)}.get(missing, frozenset())
+        there = {"strict": composer.attributes(cut), "total": frozenset(a.path for a in schema)}.get(
+            missing, frozenset()
+        )
         return join("and", [tree, *map(composer.present, sorted(there))])
 
     def is_contradiction(self, number: int) -> bool:
@@ -176,5 +178,3 @@ def _nothing_between(kind: Kind, low: Any, high: Any) -> bool:
 def _never_null(schema: Schema, cells: Cells) -> bool:
     found = schema.get(cells.path)
     return found is not None and found.not_null
-
-

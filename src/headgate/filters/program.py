@@ -177,9 +177,7 @@ def _child(u: Any) -> Child:
     return (int(~u), 1) if u.negated else (int(u), 0)
 
 
-def _grouped(
-    rows: int, nodes: Edges, masks: NDArray[np.uint64], roots: Edges, unrestricted: int
-) -> Program:
+def _grouped(rows: int, nodes: Edges, masks: NDArray[np.uint64], roots: Edges, unrestricted: int) -> Program:
     """Nodes by support, small supports first: a child's support is within its parent's, so children stay first."""
     sizes = np.array([int(m).bit_count() for m in masks.tolist()], np.int64)
     order = np.lexsort((np.arange(len(nodes)), masks, sizes))

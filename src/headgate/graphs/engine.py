@@ -147,7 +147,7 @@ class GraphEngine:
         index: GraphIndex,
         columns: Columns,
         upstream: Hits | None = None,
-        state: State | None = None,  # noqa: ARG002 - graphs keep none
+        state: State | None = None,
     ) -> GraphHits:
         answers = [self._part(part, index, columns, upstream) for part in index.parts]
         answers = [a for a in answers if len(a) or len(a.unknown)]

@@ -193,7 +193,7 @@ class Ontology:
         return cls.of(())
 
     @classmethod
-    def parse(cls, text: str, format: str | None = None) -> Ontology:  # noqa: A002 - as pyoxigraph calls it
+    def parse(cls, text: str, format: str | None = None) -> Ontology:
         return cls.of(rdf.read(text, format))
 
     @classmethod

@@ -64,7 +64,7 @@ def guess(text: str) -> str:
     return "n-quads" if _LINE_OF_QUADS.match(head) else "turtle"
 
 
-def read(text: str, format: str | None = None, base: str | None = None) -> list[Triple]:  # noqa: A002 - as pyoxigraph
+def read(text: str, format: str | None = None, base: str | None = None) -> list[Triple]:
     """The triples of a text, each once, in the order of the text. The graph a quad belongs to is ignored."""
     ox = _pyoxigraph()
     name = format or guess(text)
@@ -105,7 +105,7 @@ def read(text: str, format: str | None = None, base: str | None = None) -> list[
     return list(triples)
 
 
-def read_file(path: str | Path, format: str | None = None) -> list[Triple]:  # noqa: A002 - as `read`
+def read_file(path: str | Path, format: str | None = None) -> list[Triple]:
     """The triples of a file; the format follows from its suffix unless given."""
     file = Path(path)
     name = format or SUFFIXES.get(file.suffix.lower())

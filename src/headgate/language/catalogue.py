@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from headgate.errors import LanguageError, TypeProblem, UnknownName
@@ -29,12 +29,36 @@ class Signature:
     variables: frozenset[int] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OntologyText:
+    """An ontology as it was read: where from, its format (None: to be told from the text) and its text."""
+
+    source: str
+    format: str | None
+    text: str
+
+
 @dataclass
 class Catalogue:
     streams: dict[str, Schema] = field(default_factory=dict)
-    operators: dict[str, Signature] = field(default_factory=dict)
+    operators: Mapping[str, Signature] = field(default_factory=dict)
     prefixes: dict[str, str] = field(default_factory=lambda: dict(PREFIXES))
-    ontologies: dict[str, str] = field(default_factory=dict)
+    ontologies: dict[str, OntologyText] = field(default_factory=dict)
+    templates: dict[str, ast.Graph] = field(default_factory=dict)
+    """By stream: how plain columns become an RDF event."""
+    published: dict[str, str] = field(default_factory=dict)
+    """By stream: a subscription that PUBLISHes it."""
+
+    def copy(self) -> Catalogue:
+        """The catalogue as it is now; later definitions do not reach it."""
+        return Catalogue(
+            dict(self.streams),
+            self.operators,
+            dict(self.prefixes),
+            dict(self.ontologies),
+            dict(self.templates),
+            dict(self.published),
+        )
 
     def stream(self, name: str, at: int = -1) -> Schema:
         """The schema of a stream. Where nothing is declared at all, a stream exists by being named."""

@@ -79,6 +79,22 @@ class Cut:
         return build(self.structure)
 
 
+def cut_node(body: Node) -> Cut:
+    """A tree that was made rather than typed, cut likewise; its atoms are particular, for their literals are in place."""
+    pieces: list[Piece] = []
+
+    def structure(node: Node) -> Structure:
+        match node:
+            case ast.And(items) | ast.Or(items):
+                return ("and" if isinstance(node, ast.And) else "or", tuple(map(structure, items)))
+            case ast.Not(operand):
+                return ("not", (structure(operand),))
+        pieces.append(Piece(Form(node, particular=True, late=False), (), 0))
+        return len(pieces) - 1
+
+    return Cut(structure(body), pieces)
+
+
 class _NotPlain(Exception):
     """The tokens are not a plain boolean structure; the grammar decides."""
 

@@ -38,7 +38,7 @@ class _Feed(Lexer):
     def __init__(self, lexer_conf: Any) -> None:
         pass
 
-    def lex(self, data: Any, parser_state: Any = None) -> Iterator[Token]:  # noqa: ARG002 - lark calls it so
+    def lex(self, data: Any, parser_state: Any = None) -> Iterator[Token]:
         for i, (kind, raw) in enumerate(zip(data.kinds, data.raws, strict=True)):
             yield Token(TERMINALS[kind], raw, start_pos=i)
 

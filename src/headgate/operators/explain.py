@@ -78,7 +78,9 @@ def picture(index: OperatorIndex, chains: LinkedChains[int]) -> str:
                 parts.append(
                     f'<line x1="{x + WIDTH // 2}" y1="{y - GAP}" x2="{x + WIDTH // 2}" y2="{y}" stroke="#555"/>'
                 )
-            parts.append(f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="#eaf2f8" stroke="#555"/>')
+            parts.append(
+                f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="#eaf2f8" stroke="#555"/>'
+            )
             parts.append(_label(x + WIDTH // 2, y + HEIGHT // 2 + 4, str(index.predicates[t])))
         x, y = _at(column, len(chains[chain]))
         parts.append(_label(x + WIDTH // 2, y + 6, chain, bold=True))

@@ -52,7 +52,7 @@ class Plain:
     chooser: int
     guarded: bool = False
 
-    def arrange(self, program: Program, chance: Floats, cost: Floats) -> None:  # noqa: ARG002 - the protocol's
+    def arrange(self, program: Program, chance: Floats, cost: Floats) -> None:
         return None
 
 

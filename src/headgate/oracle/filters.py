@@ -106,7 +106,9 @@ class _Kleene:
             case ast.Compare(op, left, right):
                 return self.compare(op, self.value(left), self.value(right))
             case ast.Between(operand, low, high):
-                return conjunction([self.atom(ast.Compare(">=", operand, low)), self.atom(ast.Compare("<=", operand, high))])
+                return conjunction(
+                    [self.atom(ast.Compare(">=", operand, low)), self.atom(ast.Compare("<=", operand, high))]
+                )
             case ast.In(operand, items):
                 return disjunction([self.atom(ast.Compare("=", operand, item)) for item in items])
             case ast.TextTest(kind, whole, part):

@@ -43,7 +43,9 @@ def _stream(names: list[str], entries: Mapping[str, Entry], schema: Schema) -> l
     constant = set()
     for i, name in enumerate(names):
         if meanings.is_contradiction(i):
-            found.append(Finding("contradiction", (name,), f"{name} can never match: its conditions contradict each other"))
+            found.append(
+                Finding("contradiction", (name,), f"{name} can never match: its conditions contradict each other")
+            )
             constant.add(i)
         elif meanings.is_tautology(i):
             found.append(Finding("tautology", (name,), f"{name} matches every event of {schema.stream}"))

@@ -8,28 +8,31 @@ there are never more than a few.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from headgate.errors import EventError, UnknownName
+from headgate.errors import EventError, UnknownName, UsageError
 from headgate.events import decode
 from headgate.explain import Explanation, explain_filter
 from headgate.filters.engine import nbytes
 from headgate.language import ast
 from headgate.language.ast import Path
 from headgate.language.catalogue import Catalogue
-from headgate.plan.session import Session
 from headgate.language.forms import cut
 from headgate.language.tokens import tokenise
+from headgate.match.late import LateIndex
 from headgate.plan import file
 from headgate.plan.segment import Entry, Segment, compile_segment
+from headgate.plan.session import Session
+from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Schema
+from headgate.sequences.engine import Index
 
 Dead = NDArray[np.bool_]
 MOST_DELTAS = 8
@@ -37,19 +40,21 @@ MOST_DELTAS = 8
 
 @dataclass(frozen=True)
 class Plan:
-    schemas: Mapping[str, Schema]
+    catalogue: Catalogue
     segments: tuple[Segment, ...]
     dead: tuple[Dead | None, ...]
     """For each segment which of its slots are gone; None if none is."""
+    tools: Tools = field(default_factory=Tools, repr=False)
 
     @classmethod
     def of(
-        cls, entries: Mapping[str, Entry], catalogue: Catalogue, previous: Plan | None, changed: list[str]
+        cls, entries: Mapping[str, Entry], catalogue: Catalogue, tools: Tools, previous: Plan | None, changed: list[str]
     ) -> Plan:
-        schemas = dict(catalogue.streams)
+        kept = catalogue.copy()
+        schemas = kept.streams
         if previous is None:
             segment = compile_segment(entries, schemas)
-            return cls(schemas, (segment,), (None,))
+            return cls(kept, (segment,), (None,), tools)._checked()
         segments, dead = list(previous.segments), [None if d is None else d.copy() for d in previous.dead]
         for name in changed:
             for i, segment in enumerate(segments):
@@ -67,7 +72,28 @@ class Plan:
         if new:
             segments.append(compile_segment(new, schemas))
             dead.append(None)
-        return cls(schemas, tuple(segments), tuple(dead))
+        return cls(kept, tuple(segments), tuple(dead), tools)._checked()
+
+    def _checked(self) -> Plan:
+        """What is built beside the arrays is built now, so that its errors are those of `compile`."""
+        for segment in self.segments:
+            self.tools.late(segment, self.catalogue)
+        self.sequences  # noqa: B018 - compiled here and kept
+        return self
+
+    @property
+    def schemas(self) -> Mapping[str, Schema]:
+        return self.catalogue.streams
+
+    @cached_property
+    def sequences(self) -> Index | None:
+        """The compiled sequences of all segments."""
+        found: dict[str, Entry] = {}
+        for segment, dead in zip(self.segments, self.dead, strict=True):
+            for slot in segment.sequence_slots.tolist():
+                if dead is None or not dead[slot]:
+                    found[segment.names[slot].as_py()] = segment.entry(slot)
+        return self.tools.sequences(found, self.catalogue)
 
     def __len__(self) -> int:
         return sum(len(s) - (0 if d is None else int(d.sum())) for s, d in zip(self.segments, self.dead, strict=True))
@@ -75,12 +101,20 @@ class Plan:
     def needs(self, stream: str) -> frozenset[Path]:
         """The attributes that matching on this stream reads."""
         found = [s.filters[stream].needs for s in self.segments if stream in s.filters]
+        for segment in self.segments:
+            if stream in segment.late_slots:
+                found.append(self.tools.late(segment, self.catalogue)[stream].needs)
+        if self.sequences is not None:
+            found.append(self.sequences.needs().get(stream, frozenset()))
         return frozenset().union(*found)
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The streams that some subscription is on."""
-        return tuple(dict.fromkeys(s for segment in self.segments for s in segment.filters))
+        """The streams that some subscription reads."""
+        found = dict.fromkeys(s for segment in self.segments for s in (*segment.filters, *segment.late_slots))
+        if self.sequences is not None:
+            found.update(dict.fromkeys(self.sequences.needs()))
+        return tuple(found)
 
     @property
     def fingerprint(self) -> str:
@@ -116,13 +150,16 @@ class Plan:
         segment, slot = found
         entry = segment.entry(slot)
         schema = self.schemas[entry.stream]
+        if slot not in segment.filter_slots.get(entry.stream, ()):
+            raise UsageError(f"{name} is no plain filter", "explain tells about filters so far")
         body = cut(tokenise(entry.text)).body()
         paths = {p for node in ast.walk(body) if isinstance(node, ast.Attribute) for p in [node.path]}
         needs = paths | {a.path for a in schema} if entry.missing == "total" else paths
         part = decode([event] if isinstance(event, Mapping) else event, schema, needs)
         if part.rejected:
             raise EventError(f"the event cannot be used: {part.rejected[0].reason}")
-        lane = segment.filters[entry.stream].lane(int(np.flatnonzero(segment.filter_slots[entry.stream] == slot)[0]))
+        index = segment.filters[entry.stream]
+        lane = index.lane(int(np.flatnonzero(segment.filter_slots[entry.stream] == slot)[0]))
         return explain_filter(name, entry.text, body, part.columns.row(0), schema, entry.missing, lane)
 
     def stats(self) -> dict[str, Any]:
@@ -149,12 +186,35 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that any number of processes can open and share."""
-        file.write({"schemas": dict(self.schemas), "segments": self.segments, "dead": self.dead}, path)
+        known = self.catalogue
+        parts = {
+            "streams": dict(known.streams),
+            "prefixes": known.prefixes,
+            "ontologies": known.ontologies,
+            "templates": known.templates,
+            "published": known.published,
+            "segments": self.segments,
+            "dead": self.dead,
+        }
+        file.write(parts, path)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Plan:
-        """Map a saved plan; it is ready at once and takes memory only as it is used."""
-        return cls(**file.read(path))
+    def open(cls, path: str | os.PathLike[str], operators: Iterable[Any] = ()) -> Plan:
+        """Map a saved plan; it is ready at once and takes memory only as it is used. Operators are code: bring them."""
+        parts = dict(file.read(path))
+        segments, dead = parts.pop("segments"), parts.pop("dead")
+        tools = Tools(operators)
+        return cls(Catalogue(operators=Signatures(tools.registry), **parts), segments, dead, tools)
+
+    def parts(self) -> Iterator[tuple[Segment, Dead | None, Mapping[str, LateIndex]]]:
+        """Each segment with its tombstones and its late indexes."""
+        for segment, dead in zip(self.segments, self.dead, strict=True):
+            yield segment, dead, self.tools.late(segment, self.catalogue)
+
+    def labels(self, name: str) -> str | None:
+        """The labels of a subscription as JSON."""
+        found = self.find(name)
+        return None if found is None else found[0].labels[found[1]].as_py()
 
     def find(self, name: str) -> tuple[Segment, int] | None:
         """The segment and slot of a living subscription."""

@@ -30,6 +30,7 @@ from headgate.filters.program import Program
 from headgate.filters.rows import Rows
 from headgate.language import codec
 from headgate.language.ast import Node
+from headgate.language.catalogue import OntologyText
 from headgate.language.normal import Lit
 from headgate.plan.segment import Segment
 from headgate.schema import Attribute, Kind, Schema, Type
@@ -41,7 +42,7 @@ _CLASSES: dict[str, type[Any]] = {
     c.__name__: c
     for c in (
         Segment, FilterIndex, Lanes, Dense, Roots, Program, Lane, Conjuncts, Rows, Lookup, Cells, Lit, Schema, Attribute,
-        Type,
+        Type, OntologyText,
     )
 }  # fmt: skip
 
@@ -80,7 +81,11 @@ class _Writer:
         whole = pa.concat_arrays([value])  # offsets from zero, whatever it was cut from
         validity, offsets, data = whole.buffers()
         parts = [None if b is None else np.frombuffer(b, np.uint8) for b in (validity, offsets, data)]
-        return {"texts": len(whole), "nulls": whole.null_count, "parts": [None if p is None else self.pack(p) for p in parts]}
+        return {
+            "texts": len(whole),
+            "nulls": whole.null_count,
+            "parts": [None if p is None else self.pack(p) for p in parts],
+        }
 
 
 class _Reader:
@@ -152,7 +157,9 @@ def read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
                 raise PlanError(f"{path} is no plan", "plans are written by Plan.save")
             version, size = struct.unpack("<IQ", front[len(MAGIC) :])
             if version != VERSION:
-                raise PlanError(f"{path} has plan format {version}, this version reads {VERSION}", "compile the book again")
+                raise PlanError(
+                    f"{path} has plan format {version}, this version reads {VERSION}", "compile the book again"
+                )
             head = f.read(size)
             if len(head) < size:
                 raise PlanError(f"{path} is cut short")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyroaring import BitMap
 
 from headgate.columns import Columns
 from headgate.plan import identity
 from headgate.plan.segment import Segment
-from headgate.schema import Schema
+from headgate.schema import Schema, format_path
+from headgate.sequences.matches import Matches
 
 SCHEMA = pa.schema(
     [
@@ -42,32 +45,106 @@ class Found:
     """For each row of the batch its place in the merged order."""
     event: Longs
     slot: Longs
+    output: Sequence[str | None] | None = None
+
+    def alive(self, dead: NDArray[np.bool_]) -> Found:
+        """Without the subscriptions that are gone."""
+        kept = np.flatnonzero(~dead[self.slot])
+        output = None if self.output is None else [self.output[i] for i in kept.tolist()]
+        return replace(self, event=self.event[kept], slot=self.slot[kept], output=output)
 
 
-def table(found: Sequence[Found]) -> pa.Table:
+def table(found: Sequence[Found], moved: Matches | None, labels: Callable[[str], str | None]) -> pa.Table:
     """All matches, by merged time, stream, event, subscription and id."""
-    found = [f for f in found if len(f.event)]
-    if not found:
+    parts = [_stateless(f) for f in found if len(f.event)]
+    if moved is not None and len(moved):
+        parts.append(_sequences(moved, labels))
+    if not parts:
         return SCHEMA.empty_table()
-    time = np.concatenate([f.time[f.event] for f in found])
-    streams = np.array([f.columns.stream for f in found])
-    stream = np.repeat(streams, [len(f.event) for f in found])
-    event = np.concatenate([f.rows[f.event] for f in found])
-    names = pa.concat_arrays([_taken(f.segment.names, f.slot) for f in found])
-    labels = pa.concat_arrays([_taken(f.segment.labels, f.slot) for f in found])
-    ids = np.concatenate([identity.combine(f.segment.hashes[f.slot], _events(f)[f.event]) for f in found])
-    order = np.lexsort((ids[:, 1], ids[:, 0], _ranks(names), event, _ranks(pa.array(stream)), time))
-    return pa.table(
+    whole = pa.concat_tables(p for p, _ in parts)
+    time = np.concatenate([t for _, t in parts])
+    keys = [_ranks(whole.column(name).combine_chunks()) for name in ("subscription", "stream")]
+    event = whole.column("event").to_numpy()
+    ids = _ranks(whole.column("id").combine_chunks()) if moved is not None else np.zeros(len(event), np.int64)
+    order = np.lexsort((ids, keys[0], event, keys[1], time))
+    return whole.take(pa.array(order)).combine_chunks()
+
+
+def _stateless(f: Found) -> tuple[pa.Table, Longs]:
+    ids = identity.combine(f.segment.hashes[f.slot], _events(f)[f.event])
+    made = pa.table(
         [
-            identity.text(ids[order]),
-            pa.array(stream[order]),
-            pa.array(event[order]),
-            names.take(pa.array(order)),
-            pa.nulls(len(order), pa.string()),
-            labels.take(pa.array(order)),
+            identity.text(ids),
+            pa.array([f.columns.stream]).take(pa.array(np.zeros(len(ids), np.int8))),
+            pa.array(f.rows[f.event]),
+            _taken(f.segment.names, f.slot),
+            pa.nulls(len(ids), pa.string()) if f.output is None else pa.array(f.output, pa.string()),
+            _taken(f.segment.labels, f.slot),
         ],
         schema=SCHEMA,
     )
+    return made, f.time[f.event]
+
+
+def _sequences(moved: Matches, labels: Callable[[str], str | None]) -> tuple[pa.Table, Longs]:
+    made = moved.to_arrow()
+    known: dict[str, str | None] = {}
+    names = made.column("subscription").to_pylist()
+    for name in names:
+        if name not in known:
+            known[name] = labels(name)
+    column = pa.array([known[n] for n in names], pa.string())
+    return made.append_column("labels", column).cast(SCHEMA), np.asarray(moved.t1, np.int64)
+
+
+def pairs(found: Sequence[Found], moved: Matches | None) -> pa.Table:
+    """Event and subscription alone, in no order."""
+    names = ["stream", "event", "subscription"]
+    made = [
+        pa.table(
+            [
+                pa.array([f.columns.stream] * len(f.event), pa.string()),
+                pa.array(f.rows[f.event]),
+                _taken(f.segment.names, f.slot),
+            ],
+            names=names,
+        )
+        for f in found
+    ]
+    if moved is not None and len(moved):
+        made.append(moved.to_arrow().select(names))
+    return pa.concat_tables(made) if made else SCHEMA.empty_table().select(names).cast(_PAIRS)
+
+
+_PAIRS = pa.schema([("stream", pa.string()), ("event", pa.int64()), ("subscription", pa.string())])
+
+
+def bitmaps(found: Sequence[Found], moved: Matches | None) -> dict[str, BitMap]:
+    """The events of each subscription as a roaring bitmap."""
+    made: dict[str, BitMap] = {}
+    for f in found:
+        order = np.argsort(f.slot, kind="stable")
+        slots, events = f.slot[order], f.rows[f.event[order]]
+        starts = np.flatnonzero(np.r_[True, slots[1:] != slots[:-1]]).tolist() if len(slots) else []
+        for start, stop in zip(starts, [*starts[1:], len(slots)], strict=True):
+            name = f.segment.names[int(slots[start])].as_py()
+            made.setdefault(name, BitMap()).update(events[start:stop].astype(np.uint32))
+    for i in range(0 if moved is None else len(moved)):
+        assert moved is not None
+        made.setdefault(moved.name(i), BitMap()).add(int(moved.event[i]))
+    return made
+
+
+def binding_text(binding: Mapping[str, Any]) -> str | None:
+    """The values of variables as JSON; null where there are none."""
+    plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in binding.items()}
+    return orjson.dumps(plain).decode() if plain else None
+
+
+def shown(columns: Columns, row: int) -> str:
+    """An event as a short text, for the error channel."""
+    text = repr({format_path(path): value for path, value in columns.row(row).items() if value is not None})
+    return text if len(text) <= 500 else text[:497] + "..."
 
 
 def _taken(values: pa.Array[Any], slots: Longs) -> pa.Array[Any]:
@@ -99,4 +176,6 @@ def times(columns: Columns, rows: Longs, schema: Schema | None) -> Longs:
 
 def counts_table(counts: Mapping[str, int]) -> pa.Table:
     names = sorted(name for name, n in counts.items() if n)
-    return pa.table({"subscription": pa.array(names, pa.string()), "count": pa.array([counts[n] for n in names], pa.int64())})
+    return pa.table(
+        {"subscription": pa.array(names, pa.string()), "count": pa.array([counts[n] for n in names], pa.int64())}
+    )

@@ -20,9 +20,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
-from headgate.errors import PlanError
 from headgate.filters.engine import FilterIndex, compile_filters
-from headgate.language import ast
 from headgate.language.forms import Cut, cut
 from headgate.language.tokens import tokenise
 from headgate.plan.identity import hashes
@@ -52,6 +50,9 @@ class Segment:
     filters: Mapping[str, FilterIndex]
     """By stream. A filter index numbers its own slots; `filter_slots` gives ours."""
     filter_slots: Mapping[str, NDArray[np.int32]]
+    late_slots: Mapping[str, NDArray[np.int32]]
+    """By stream: the subscriptions that wait for graphs or operators."""
+    sequence_slots: NDArray[np.int32]
     hashes: NDArray[np.uint64] = field(repr=False)
     """Two words a name: the subscription's half of a match id."""
     by_hash: NDArray[np.int32] = field(repr=False)
@@ -104,32 +105,52 @@ def compile_segment(
 ) -> Segment:
     """Compile subscriptions together; paused ones are left out."""
     live = {name: e for name, e in entries.items() if not e.paused}
-    by_stream: dict[str, list[int]] = {}
-    for slot, e in enumerate(live.values()):
-        by_stream.setdefault(e.stream, []).append(slot)
-    listed = list(live.items())
+    listed = list(live.values())
+    filters: dict[str, FilterIndex] = {}
+    slots: dict[str, NDArray[np.int32]] = {}
+    late: dict[str, list[int]] = {}
+    sequences: list[int] = []
     with collector_paused():
-        filters = {
-            stream: compile_filters(
-                (_cut(*listed[slot]) for slot in slots),
-                schemas.get(stream, Schema(stream, {})),
-                (samples or {}).get(stream),
-            )
-            for stream, slots in by_stream.items()
-        }
+        for stream in dict.fromkeys(e.stream for e in listed):
+            plain: list[int] = []
+            items = _filters(listed, stream, plain, late.setdefault(stream, []), sequences)
+            index = compile_filters(items, schemas.get(stream, Schema(stream, {})), (samples or {}).get(stream))
+            if plain:
+                filters[stream], slots[stream] = index, np.array(plain, np.int32)
     words = hashes(list(live))
     return Segment(
         pa.array(list(live), pa.string()),
-        pa.array([e.text for e in live.values()], pa.string()),
-        _codes([e.stream for e in live.values()]),
-        _codes([e.missing for e in live.values()]),
-        pa.array([orjson.dumps(e.labels).decode() if e.labels else None for e in live.values()], pa.string()),
+        pa.array([e.text for e in listed], pa.string()),
+        _codes([e.stream for e in listed]),
+        _codes([e.missing for e in listed]),
+        pa.array([orjson.dumps(e.labels).decode() if e.labels else None for e in listed], pa.string()),
         filters,
-        {s: np.array(slots, np.int32) for s, slots in by_stream.items()},
+        slots,
+        {s: np.array(numbers, np.int32) for s, numbers in late.items() if numbers},
+        np.array(sorted(sequences), np.int32),
         words,
         np.argsort(words[:, 0], kind="stable").astype(np.int32),
-        _fingerprint(live, {stream: schemas.get(stream) for stream in by_stream}),
+        _fingerprint(live, {e.stream: schemas.get(e.stream) for e in listed}),
     )
+
+
+def _filters(
+    entries: list[Entry], stream: str, plain: list[int], late: list[int], sequences: list[int]
+) -> Iterator[tuple[Cut, str]]:
+    """The plain filters of a stream, one after the other; the slots of each kind are noted on the way."""
+    for slot, entry in enumerate(entries):
+        if entry.stream != stream:
+            continue
+        tokens = tokenise(entry.text)
+        if tokens.kinds[0] == "SELECT":
+            sequences.append(slot)
+            continue
+        made = cut(tokens)
+        if any(piece.form.late for piece in made.pieces):
+            late.append(slot)
+        else:
+            plain.append(slot)
+            yield made, entry.missing
 
 
 def _fingerprint(entries: Mapping[str, Entry], schemas: Mapping[str, Schema | None]) -> str:
@@ -139,18 +160,5 @@ def _fingerprint(entries: Mapping[str, Entry], schemas: Mapping[str, Schema | No
     return state.hexdigest()
 
 
-def _cut(name: str, entry: Entry) -> tuple[Cut, str]:
-    tokens = tokenise(entry.text)
-    if tokens.kinds[0] == "SELECT":
-        raise PlanError(f"subscription {name} is a sequence: this version checks those and cannot run them yet")
-    made = cut(tokens)
-    for piece in made.pieces:
-        if piece.form.late:
-            what = "matches a GRAPH" if isinstance(piece.form.body, ast.Graph) else "calls an operator"
-            raise PlanError(f"subscription {name} {what}: this version checks that and cannot run it yet")
-    return made, entry.missing
-
-
 def _codes(values: Sequence[str]) -> pa.Array[Any]:
     return pa.array(values, pa.string()).dictionary_encode()
-

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from headgate import match
 from headgate.columns import Columns
 from headgate.errors import EventError, UsageError
 from headgate.events import Decoded, Rejected, decode
-from headgate.plan.results import SCHEMA, Found, Longs, counts_table, table, times
-from headgate.schema import Schema
+from headgate.plan.results import Found, binding_text, bitmaps, counts_table, pairs, shown, table, times
+from headgate.plan.segment import Segment
+from headgate.sequences.engine import Session as SequenceSession
+from headgate.sequences.matches import Matches
 
 if TYPE_CHECKING:
     from headgate.plan.compiled import Plan
 
 OUTPUTS = ("matches", "pairs", "counts", "bitmaps")
 ERRORS = pa.schema(
-    [("stream", pa.string()), ("event", pa.int64()), ("code", pa.string()), ("reason", pa.string()), ("text", pa.string())]
+    [
+        ("stream", pa.string()),
+        ("event", pa.int64()),
+        ("code", pa.string()),
+        ("reason", pa.string()),
+        ("text", pa.string()),
+    ]
 )
 
 
@@ -33,16 +41,23 @@ class Session:
         self._plan = plan
         self._rows: dict[str, int] = {}
         self._rejected: list[Rejected] = []
+        self._sequences: SequenceSession | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         return None
 
-    def feed(self, events: Any) -> pa.Table:
-        """The matches of one batch. Events that cannot be used are in `errors()`."""
-        return table([f for part in self._decode(events) for f in self._find(part)])
+    def feed(self, events: Any, until: int | None = None) -> pa.Table:
+        """The matches of one batch. Events that cannot be used are in `errors()`.
+
+        Sequences take the epochs before `until`, by default all of the batch; what is later waits for the next call.
+        """
+        parts = self._decode(events)
+        return table([f for part in parts for f in self._find(part)], self._move(parts, until), self._plan.labels)
 
     def errors(self) -> pa.Table:
         """Every event so far that could not be used, with its reason."""
@@ -58,60 +73,39 @@ class Session:
         parts = self._decode(events)
         if self._rejected and errors == "raise":
             raise unusable(self._rejected)
-        result = {"matches": self._matches, "pairs": self._pairs, "counts": self._counts, "bitmaps": self._bitmaps}[output](
-            parts
-        )
+        if output == "counts":
+            result: Any = self._counts(parts)
+        else:
+            found = [f for part in parts for f in self._find(part)]
+            moved = self._move(parts)
+            made = {"matches": lambda: table(found, moved, self._plan.labels), "pairs": lambda: pairs(found, moved)}
+            result = made.get(output, lambda: bitmaps(found, moved))()
+        if self._rejected and errors == "raise":
+            raise unusable(self._rejected)
         return (result, self.errors()) if errors == "collect" else result
 
-    # -- outputs
-
-    def _matches(self, parts: Sequence[Decoded]) -> pa.Table:
-        return table([f for part in parts for f in self._find(part)])
-
-    def _pairs(self, parts: Sequence[Decoded]) -> pa.Table:
-        """Event and subscription alone, in no order."""
-        found = [f for part in parts for f in self._find(part)]
-        names = ["stream", "event", "subscription"]
-        columns = [
-            pa.table(
-                [
-                    pa.array([f.columns.stream] * len(f.event), pa.string()),
-                    pa.array(f.rows[f.event]),
-                    f.segment.names.take(pa.array(f.slot)),
-                ],
-                names=names,
-            )
-            for f in found
-        ]
-        return pa.concat_tables(columns) if columns else SCHEMA.empty_table().select(names)
-
     def _counts(self, parts: Sequence[Decoded]) -> pa.Table:
-        """How often each subscription matched; those that did not are left out."""
-        counts: dict[str, int] = {}
+        """How often each subscription matched; those that did not are left out. Plain filters are counted, not listed."""
+        counts: Counter[str] = Counter()
         for part in parts:
-            for segment, dead in zip(self._plan.segments, self._plan.dead, strict=True):
-                work = match.run(part.columns, segment.filters, listing=False)
-                slots = segment.filter_slots.get(part.columns.stream)
-                hit = np.flatnonzero(work.counts)
-                if slots is None or not len(hit):
-                    continue
-                for slot, n in zip(slots[hit].tolist(), work.counts[hit].tolist(), strict=True):
-                    if dead is None or not dead[slot]:
-                        name = segment.names[slot].as_py()
-                        counts[name] = counts.get(name, 0) + n
+            for segment, dead, late in self._plan.parts():
+                stream = part.columns.stream
+                work = match.run(part.columns, segment.filters.get(stream), late.get(stream), listing=False)
+                self._note(work, segment, part)
+                for numbers, found in (
+                    (segment.filter_slots.get(stream), work.counts),
+                    (segment.late_slots.get(stream), np.bincount(work.late_hits.slot)),
+                ):
+                    hit = np.flatnonzero(found)
+                    if numbers is None or not len(hit):
+                        continue
+                    for slot, n in zip(numbers[hit].tolist(), found[hit].tolist(), strict=True):
+                        if dead is None or not dead[slot]:
+                            counts[segment.names[slot].as_py()] += n
+        moved = self._move(parts)
+        if moved is not None:
+            counts.update(moved.name(i) for i in range(len(moved)))
         return counts_table(counts)
-
-    def _bitmaps(self, parts: Sequence[Decoded]) -> dict[str, BitMap]:
-        """The events of each subscription as a roaring bitmap."""
-        made: dict[str, BitMap] = {}
-        for f in (f for part in parts for f in self._find(part)):
-            order = np.argsort(f.slot, kind="stable")
-            slots, events = f.slot[order], f.rows[f.event[order]]
-            starts = np.flatnonzero(np.r_[True, slots[1:] != slots[:-1]]) if len(slots) else []
-            for start, stop in zip(starts, [*starts[1:], len(slots)], strict=True):
-                name = f.segment.names[int(slots[start])].as_py()
-                made.setdefault(name, BitMap()).update(events[start:stop].astype(np.uint32))
-        return made
 
     # -- matching
 
@@ -147,21 +141,48 @@ class Session:
         return streams[0]
 
     def _find(self, part: Decoded) -> list[Found]:
+        """The matches of everything but sequences."""
         columns: Columns = part.columns
-        schema: Schema | None = self._plan.schemas.get(columns.stream)
+        stream = columns.stream
+        time = times(columns, part.rows, self._plan.schemas.get(stream))
         found = []
-        for segment, dead in zip(self._plan.segments, self._plan.dead, strict=True):
-            slots = segment.filter_slots.get(columns.stream)
-            if slots is None:
-                continue
-            hits = match.run(columns, segment.filters, listing=True).hits
-            event: Longs = hits.event
-            slot = slots[hits.slot].astype(np.int64)
-            if dead is not None:
-                alive = ~dead[slot]
-                event, slot = event[alive], slot[alive]
-            found.append(Found(segment, columns, part.rows, times(columns, part.rows, schema), event, slot))
+        for segment, dead, late in self._plan.parts():
+            work = match.run(columns, segment.filters.get(stream), late.get(stream), listing=True)
+            self._note(work, segment, part)
+            for numbers, hits in (
+                (segment.filter_slots.get(stream), work.hits),
+                (segment.late_slots.get(stream), work.late_hits),
+            ):
+                if numbers is None or not len(hits):
+                    continue
+                slot = numbers[hits.slot].astype(np.int64)
+                output = None if hits.binding is None else [binding_text(b) for b in hits.binding]
+                made = Found(segment, columns, part.rows, time, hits.event, slot, output)
+                found.append(made if dead is None else made.alive(dead))
         return found
+
+    def _note(self, work: match.Work, segment: Segment, part: Decoded) -> None:
+        """What operators and graphs could not decide is an error of its event, and of its subscription where it has one."""
+        slots = segment.late_slots.get(part.columns.stream)
+        for f in work.failed:
+            whose = "" if f.slot is None or slots is None else f"subscription {segment.names[int(slots[f.slot])]}: "
+            row = int(part.rows[f.event])
+            self._rejected.append(
+                Rejected(row, whose + f.reason, f.code, shown(part.columns, f.event), part.columns.stream)
+            )
+
+    def _move(self, parts: Sequence[Decoded], until: int | None = None) -> Matches | None:
+        """Sequences: the epochs of all streams together."""
+        index = self._plan.sequences
+        if index is None:
+            return None
+        if self._sequences is None:
+            self._sequences = index.session()
+        moved = self._sequences.feed([p.columns for p in parts], until)
+        for problem in self._sequences.errors:
+            self._rejected.append(Rejected(problem.row, problem.reason, "late", "", problem.stream))
+        self._sequences.errors.clear()
+        return moved
 
 
 def unusable(rejected: Sequence[Rejected]) -> EventError:

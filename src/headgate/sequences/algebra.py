@@ -41,7 +41,7 @@ def simplify(spine: Spine, missing: str = "null") -> Spine:
             return spine
 
 
-def right_filter_into_theta(spine: Spine, missing: str) -> Spine:  # noqa: ARG001 - holds in every mode
+def right_filter_into_theta(spine: Spine, missing: str) -> Spine:
     """S1 ;theta sigma_phi(S2) = S1 ;(theta and phi) S2: theta skips what phi would not have let in."""
     return _each_step(
         spine,
@@ -51,7 +51,7 @@ def right_filter_into_theta(spine: Spine, missing: str) -> Spine:  # noqa: ARG00
     )
 
 
-def filter_to_the_left(spine: Spine, missing: str) -> Spine:  # noqa: ARG001 - holds in every mode
+def filter_to_the_left(spine: Spine, missing: str) -> Spine:
     """sigma_p(S1 ;theta S2) = sigma_p(S1) ;theta S2 if p speaks of S1 only: the run that dies need not be born.
 
     A call or GRAPH asks the event that has just come in, even without naming an attribute, so it stays.
@@ -59,7 +59,7 @@ def filter_to_the_left(spine: Spine, missing: str) -> Spine:  # noqa: ARG001 - h
     return _move_left(spine, lambda step: step.after, lambda step, rest: replace(step, after=rest))
 
 
-def theta_to_the_left(spine: Spine, missing: str) -> Spine:  # noqa: ARG001 - holds in every mode
+def theta_to_the_left(spine: Spine, missing: str) -> Spine:
     """S1 ;(p and theta) S2 = sigma_p(S1) ;theta S2 if p speaks of S1 only: without p the run would wait for ever.
 
     Not for ABSENT, where a theta that is never TRUE makes the run come out.
@@ -71,7 +71,7 @@ def theta_to_the_left(spine: Spine, missing: str) -> Spine:  # noqa: ARG001 - ho
     )
 
 
-def implied_filter_goes(spine: Spine, missing: str) -> Spine:  # noqa: ARG001 - holds in every mode
+def implied_filter_goes(spine: Spine, missing: str) -> Spine:
     """sigma_(p and q)(S1 ;p S2) = sigma_q(S1 ;p S2). Not for ABSENT, whose theta was TRUE for no event."""
 
     def change(step: Step, _: int) -> Step:
@@ -83,7 +83,7 @@ def implied_filter_goes(spine: Spine, missing: str) -> Spine:  # noqa: ARG001 - 
     return _each_step(spine, change)
 
 
-def keep_implied_by_theta_goes(spine: Spine, missing: str) -> Spine:  # noqa: ARG001 - holds in every mode
+def keep_implied_by_theta_goes(spine: Spine, missing: str) -> Spine:
     """mu with F = sigma_(p and q) and theta = p: keep is asked only where theta is TRUE."""
 
     def change(step: Step, _: int) -> Step:

@@ -47,7 +47,7 @@ class Clock:
         schema = self._schemas.get(columns.stream)
         if schema is None:
             return None
-        rows = columns.first + np.arange(len(columns), dtype=np.int64)
+        rows = columns.row_numbers
         if not schema.time:
             t0 = t1 = self.tick + np.arange(len(columns), dtype=np.int64)
             self.tick += len(columns)

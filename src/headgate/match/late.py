@@ -1,0 +1,151 @@
+"""The late step: subscriptions that ask an operator or match a GRAPH, for the events on which they are still open.
+
+The filters go first. Every late condition is taken to hold, whichever way it is wanted; where even then the rest fails,
+nothing more is asked. For the pairs that are left, graphs are matched once per event and pattern, and the operators'
+scheduler decides the residual formulas with as few calls as it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.columns import Columns
+from headgate.engine import Hits
+from headgate.filters.engine import FilterIndex, compile_filters
+from headgate.graphs.engine import GraphEngine, GraphHits, GraphIndex
+from headgate.language import ast
+from headgate.language.ast import Node, Path
+from headgate.language.forms import cut_node
+from headgate.operators.answer import FAILS, HOLDS, MISSING, TRUE, Answer, row_order
+from headgate.operators.engine import OperatorEngine
+from headgate.operators.index import OperatorIndex, present
+from headgate.operators.predicate import Predicate
+from headgate.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An event on which a subscription could not be decided; `slot` is None if the event itself is at fault."""
+
+    event: int
+    slot: int | None
+    reason: str
+    code: str
+
+
+@dataclass(frozen=True, eq=False)
+class LateIndex:
+    """The late subscriptions of one stream; slots are numbered in the order they were given."""
+
+    engine: OperatorEngine
+    operators: OperatorIndex
+    possible: FilterIndex
+    """What must hold for a slot to be open at all."""
+    early: FilterIndex | None
+    """The attribute parts that the residual formulas need."""
+    graphs: GraphEngine
+    patterns: GraphIndex | None
+    pattern_of: Mapping[Predicate, int]
+
+    @cached_property
+    def needs(self) -> frozenset[Path]:
+        found = self.possible.needs | self.engine.needs(self.operators)
+        if self.early is not None:
+            found |= self.early.needs
+        if self.patterns is not None:
+            found |= self.graphs.needs(self.patterns)
+        return found
+
+    def evaluate(self, columns: Columns) -> tuple[Hits, list[Failed]]:
+        asked = self.possible.evaluate(columns)
+        if not len(asked):
+            return Hits.none(), []
+        rows, local = np.unique(asked.event, return_inverse=True)
+        part = columns.take(rows)
+        answers, failed = self._graphs(part, rows)
+        early = self.early.evaluate(part) if self.early is not None else None
+        outcome = self.engine.run(
+            self.operators, part, Hits(local.astype(np.int64), asked.slot), early=early, given=answers
+        )
+        failed += [Failed(int(rows[f.event]), f.slot, str(f.error), f.error.code) for f in outcome.failures]
+        hits = outcome.hits
+        return Hits(rows[hits.event].astype(np.int64), hits.slot, hits.binding), failed
+
+    def _graphs(
+        self, part: Columns, rows: NDArray[np.int64]
+    ) -> tuple[Callable[[int, Predicate], Answer] | None, list[Failed]]:
+        """The answers of all GRAPH patterns on these events."""
+        if self.patterns is None:
+            return None, []
+        hits = self.graphs.evaluate(self.patterns, part, None)
+        found = _answers(hits, self.pattern_of)
+        unknown = frozenset(hits.unknown.tolist())
+        numbers = self.pattern_of
+
+        def given(event: int, predicate: Predicate) -> Answer:
+            answer = found.get((event, numbers[predicate]))
+            return answer if answer is not None else MISSING if event in unknown else FAILS
+
+        return given, [Failed(int(rows[t.event]), None, t.reason, t.code) for t in hits.troubles]
+
+
+def _answers(hits: GraphHits, numbers: Mapping[Predicate, int]) -> dict[tuple[int, int], Answer]:
+    names = {n: _variables(p) for p, n in numbers.items()}
+    rows: dict[tuple[int, int], list[tuple[object, ...]]] = {}
+    for i, key in enumerate(zip(hits.event.tolist(), hits.slot.tolist(), strict=True)):
+        wanted = names[key[1]]
+        binding = hits.binding[i] if hits.binding is not None else {}
+        rows.setdefault(key, []).append(tuple(binding[v] for v in wanted))
+    return {
+        key: HOLDS if not names[key[1]] else Answer(TRUE, tuple(sorted(found, key=row_order)))
+        for key, found in rows.items()
+    }
+
+
+def _variables(predicate: Predicate) -> tuple[str, ...]:
+    """The variables of a GRAPH predicate in the order of their numbers."""
+    assert predicate.graph is not None
+    return tuple(dict.fromkeys(n.name for n in ast.walk(predicate.graph) if isinstance(n, ast.Variable)))
+
+
+def compile_late(
+    bodies: Sequence[tuple[Node, str]], schema: Schema, engine: OperatorEngine, graphs: GraphEngine
+) -> LateIndex:
+    """Compile the late subscriptions of a stream: bodies, each with its missing-mode."""
+    operators = engine.compile([b for b, _ in bodies], missing=[m for _, m in bodies], schema=schema)
+    possible = compile_filters(
+        (
+            (cut_node(_possible(present(b, m, schema), True)), "default" if m == "default" else "null")
+            for b, m in bodies
+        ),
+        schema,
+    )
+    early = compile_filters(((cut_node(n), m) for n, m in operators.early), schema) if operators.early else None
+    patterns = [p for p in operators.predicates if p.graph is not None]
+    index = None
+    if patterns:
+        wanted = [i for i, p in enumerate(patterns) if p.variables]
+        index = graphs.compile([p.graph for p in patterns if p.graph is not None], every=wanted)
+    return LateIndex(engine, operators, possible, early, graphs, index, {p: i for i, p in enumerate(patterns)})
+
+
+def is_late(node: Node) -> bool:
+    """Whether an atom waits for an operator or a graph."""
+    return any(isinstance(n, ast.Call | ast.Graph | ast.Variable) for n in ast.walk(node))
+
+
+def _possible(node: Node, truth: bool) -> Node:
+    """The body with every late atom settled the way that helps it most."""
+    match node:
+        case ast.And(items):
+            return ast.And(tuple(_possible(i, truth) for i in items))
+        case ast.Or(items):
+            return ast.Or(tuple(_possible(i, truth) for i in items))
+        case ast.Not(operand):
+            return ast.Not(_possible(operand, not truth))
+    return ast.Literal(truth) if is_late(node) else node

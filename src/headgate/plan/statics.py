@@ -1,0 +1,59 @@
+"""The static predicates of sequences, evaluated by the filters: the AN and FR indexes of the automata.
+
+A predicate that asks an operator or matches a GRAPH goes through the late step, for the events on which its cheap part
+leaves it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.columns import Columns
+from headgate.engine import Hits
+from headgate.filters.engine import FilterIndex, compile_filters
+from headgate.graphs.engine import GraphEngine
+from headgate.language.ast import Node
+from headgate.language.catalogue import Catalogue
+from headgate.language.forms import cut_node
+from headgate.match.late import LateIndex, compile_late, is_late
+from headgate.operators.engine import OperatorEngine
+from headgate.schema import Schema
+from headgate.sequences.static.index import Static, StaticIndex
+
+
+@dataclass(frozen=True)
+class FilterStatic:
+    """The predicates of one stream: those of the filters and the late ones, each with the numbers they were given."""
+
+    filters: FilterIndex
+    filter_numbers: NDArray[np.int32]
+    late: LateIndex | None
+    late_numbers: NDArray[np.int32]
+
+    def evaluate(self, columns: Columns) -> Hits:
+        found = self.filters.evaluate(columns)
+        event, slot = found.event, self.filter_numbers[found.slot]
+        if self.late is not None:
+            hits, _ = self.late.evaluate(columns)
+            event = np.concatenate([event, hits.event])
+            slot = np.concatenate([slot, self.late_numbers[hits.slot]])
+        order = np.lexsort((slot, event))
+        return Hits(event[order], slot[order].astype(np.int32))
+
+    @staticmethod
+    def maker(engine: OperatorEngine, graphs: Callable[[str, Catalogue], GraphEngine], catalogue: Catalogue) -> Static:
+        def make(schema: Schema, predicates: Sequence[tuple[Node, str]]) -> StaticIndex:
+            numbers = [[i for i, (node, _) in enumerate(predicates) if is_late(node) == late] for late in (False, True)]
+            filters = compile_filters(((cut_node(predicates[i][0]), predicates[i][1]) for i in numbers[0]), schema)
+            late = None
+            if numbers[1]:
+                bodies = [predicates[i] for i in numbers[1]]
+                late = compile_late(bodies, schema, engine, graphs(schema.stream, catalogue))
+            arrays = [np.array(n, np.int32) for n in numbers]
+            return FilterStatic(filters, arrays[0], late, arrays[1])
+
+        return make

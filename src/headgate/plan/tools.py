@@ -1,0 +1,131 @@
+"""What a plan needs besides arrays: operators are code, ontologies are read, automata of sequences are built.
+
+A book shares one `Tools` with its plans, so that what operators taught is kept when the plan changes. A plan that was
+opened from a file makes its own, from the texts in the file and the operators it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from headgate.errors import LanguageErrors, PlanError
+from headgate.graphs.engine import GraphEngine
+from headgate.graphs.ontology import Ontology
+from headgate.graphs.pattern import Prefixes
+from headgate.graphs.rdf import read
+from headgate.graphs.template import Template
+from headgate.language import ast
+from headgate.language.catalogue import Catalogue, Signature
+from headgate.language.forms import cut
+from headgate.language.parser import parse_tokens
+from headgate.language.scopes import check_pattern
+from headgate.language.tokens import tokenise
+from headgate.match.late import LateIndex, compile_late
+from headgate.operators import Registry
+from headgate.operators.engine import OperatorEngine
+from headgate.plan.segment import Entry, Segment
+from headgate.plan.statics import FilterStatic
+from headgate.schema import Kind, Schema
+from headgate.sequences.engine import Index
+from headgate.sequences.levels import Subscription
+
+
+class Signatures(Mapping[str, Signature]):
+    """The signatures of a registry, for the type check."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def __getitem__(self, name: str) -> Signature:
+        if name not in self._registry:
+            raise KeyError(name)
+        return self._registry[name].signature
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._registry)
+
+    def __len__(self) -> int:
+        return len(self._registry)
+
+
+class Tools:
+    def __init__(self, operators: Registry | Iterable[Any] = ()) -> None:
+        self.registry = operators if isinstance(operators, Registry) else Registry(operators)
+        self.engine = OperatorEngine(self.registry)
+        self._late: dict[tuple[str, str], LateIndex] = {}
+        self._graphs: dict[str, tuple[Any, GraphEngine]] = {}
+        self._sequences: tuple[Any, Index | None] = (None, None)
+
+    def late(self, segment: Segment, catalogue: Catalogue) -> Mapping[str, LateIndex]:
+        """The late indexes of a segment, by stream; compiled when first asked for."""
+        found = {}
+        for stream, slots in segment.late_slots.items():
+            key = (segment.fingerprint, stream)
+            index = self._late.get(key)
+            if index is None:
+                bodies = []
+                for slot in slots.tolist():
+                    entry = segment.entry(slot)
+                    bodies.append((cut(tokenise(entry.text)).body(), entry.missing))
+                schema = catalogue.streams.get(stream, Schema(stream, {}))
+                index = self._late[key] = compile_late(bodies, schema, self.engine, self.graphs(stream, catalogue))
+            found[stream] = index
+        return found
+
+    def graphs(self, stream: str, catalogue: Catalogue) -> GraphEngine:
+        """The graph engine of a stream: what its events are read from, under all ontologies of the book."""
+        template = catalogue.templates.get(stream)
+        schema = catalogue.streams.get(stream)
+        columns = [a.path for a in schema or () if a.type is not None and a.type.kind is Kind.GRAPH]
+        made_of = (
+            tuple(catalogue.ontologies.values()),
+            tuple(sorted(catalogue.prefixes.items())),
+            template,
+            tuple(columns),
+        )
+        known = self._graphs.get(stream)
+        if known is None or known[0] != made_of:
+            source: Any = columns[0] if len(columns) == 1 else None
+            if template is not None:
+                source = Template.of(template, Prefixes(catalogue.prefixes))
+            engine = GraphEngine(_ontology(catalogue), catalogue.prefixes, source)
+            known = self._graphs[stream] = (made_of, engine)
+        return known[1]
+
+    def sequences(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> Index | None:
+        """The sequences of a whole plan; they share automata and may read what others PUBLISH."""
+        key = (tuple(sorted((n, e.text, e.missing) for n, e in entries.items())), tuple(sorted(catalogue.streams)))
+        if self._sequences[0] != key:
+            self._sequences = (key, self._compile(entries, catalogue) if entries else None)
+        return self._sequences[1]
+
+    def _compile(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> Index:
+        subscriptions = []
+        for name, entry in entries.items():
+            tokens = tokenise(entry.text)
+            pattern = parse_tokens(tokens)
+            assert isinstance(pattern, ast.Pattern)
+            scoped = check_pattern(pattern, catalogue)
+            if scoped.spine is None:
+                raise LanguageErrors([tokens.error(p) for p in scoped.problems])
+            subscriptions.append(Subscription(name, scoped.spine, entry.missing))
+        streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
+        return Index(subscriptions, static=FilterStatic.maker(self.engine, self.graphs, catalogue), streams=streams)
+
+
+def _ontology(catalogue: Catalogue) -> Ontology | None:
+    if not catalogue.ontologies:
+        return None
+    triples = []
+    for i, (name, found) in enumerate(catalogue.ontologies.items()):
+        mark = f"_:{i}_"
+        try:
+            read_triples = read(found.text, found.format)
+        except Exception as e:
+            raise PlanError(f"ontology {name} cannot be read: {e}") from e
+        for s, p, o in read_triples:
+            # Blank nodes of different files are different nodes.
+            subject = mark + s[2:] if s.startswith("_:") else s
+            triples.append((subject, p, mark + o[2:] if isinstance(o, str) and o.startswith("_:") else o))
+    return Ontology.of(triples)
