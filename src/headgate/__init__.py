@@ -18,12 +18,14 @@ if TYPE_CHECKING:
         SchemaError,
         UsageError,
     )
+    from headgate.explain import Explanation
     from headgate.plan import Plan
     from headgate.subscriptions import Subscriptions
 
 __all__ = [
     "EnvironmentProblem",
     "EventError",
+    "Explanation",
     "HeadgateError",
     "LanguageError",
     "LanguageErrors",
@@ -34,7 +36,11 @@ __all__ = [
     "UsageError",
 ]
 
-_ELSEWHERE = {"Plan": "headgate.plan", "Subscriptions": "headgate.subscriptions"}
+_ELSEWHERE = {
+    "Explanation": "headgate.explain",
+    "Plan": "headgate.plan",
+    "Subscriptions": "headgate.subscriptions",
+}
 """The module of each name; the others are errors."""
 
 

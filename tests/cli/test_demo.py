@@ -54,6 +54,12 @@ def test_the_throughput_is_that_of_the_run(guided: Steps) -> None:
     assert lines[0].startswith("3,000 events against 2,000 subscriptions in one process")
 
 
+def test_a_miss_is_explained(guided: Steps) -> None:
+    _, lines, facts = guided["One that did not match"]
+    assert lines[0] == f"  {facts['subscription']} does not match: {facts['text']}"
+    assert "    it would match if this changed:" in lines
+
+
 def test_bad_events_are_told_and_the_sound_one_matches(guided: Steps) -> None:
     _, lines, facts = guided["Bad events are reported"]
     assert [row["event"] for row in facts["errors"]] == [0, 1]
@@ -80,7 +86,7 @@ def test_on_the_command_line_steps_are_numbered_or_objects(monkeypatch: pytest.M
     monkeypatch.setattr(demo, "SUBSCRIPTIONS", 600)
     result = CliRunner().invoke(main, ["demo"])
     assert result.exit_code == 0
-    assert result.output.startswith("1. 600 standing subscriptions\n   Six of them:\n")
+    assert result.output.startswith("1. 600 standing subscriptions\n   A subscription is a standing question")
     steps = [json.loads(line) for line in CliRunner().invoke(main, ["demo", "--json"]).stdout.splitlines()]
     assert steps[0]["step"] == "600 standing subscriptions"
     assert steps[-1]["step"] == "What to try next"

@@ -71,7 +71,7 @@ def _compiled(tell: Tell, rules: Rules) -> Plan:
         done = time.perf_counter()
     tell(
         f"{len(rules):,} standing subscriptions",
-        "Six of them:",
+        "A subscription is a standing question about a stream of events; here, of stock ticks. Six of them:",
         "",
         *(f"  {name:<14} {text}" for name, text in rules[:6]),
         "",
@@ -144,15 +144,14 @@ def _throughput(tell: Tell, facts: dict[str, Any], subscriptions: int) -> None:
 
 def _missed(tell: Tell, plan: Plan, rules: dict[str, str], ticks: pa.Table, matches: pa.Table, event: int) -> None:
     """A subscription on the symbol of the event that did not match it, and why."""
-    explain = getattr(plan, "explain", None)
     symbol = ticks.column("symbol")[event].as_py()
     rows = zip(*(matches.column(c).to_pylist() for c in ("event", "subscription")), strict=True)
     matched = {name for row, name in rows if row == event}
     start = f"symbol = '{symbol}' AND price"
     watching = [name for name, text in rules.items() if text.startswith(start) and name not in matched]
-    if explain is None or not watching:
+    if not watching:
         return
-    told = str(explain(watching[0], _event(ticks, event)))
+    told = str(plan.explain(watching[0], _event(ticks, event)))
     tell(
         "One that did not match, and why",
         *(f"  {line}" for line in told.splitlines()),
