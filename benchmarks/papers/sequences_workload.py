@@ -11,13 +11,22 @@ events are one tick apart.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
+from headgate.language import ast
+from headgate.language.ast import TRUE, Node
+from headgate.language.catalogue import Catalogue
+from headgate.language.parser import parse_body
+from headgate.language.scopes import check_pattern
+from headgate.language.spine import DUR, Spine
 from headgate.schema import Schema, Type
+from headgate.sequences.algebra import simplify
+from headgate.sequences.filled import Filled, Part, part
 
 DISCRETE, CONTINUOUS, DOMAIN, RANGES = 4, 4, 100, 25
 SCHEMA = Schema.of(
@@ -56,6 +65,8 @@ class Steps:
     theta: tuple[str, str, str]
     primary: str
     varying: str
+    atoms: tuple[tuple[tuple[str, tuple[Any, ...]], ...], ...]
+    """The same predicates as attributes and constants: one for an equality, two for a range."""
 
 
 def _zipf(draw: np.random.Generator, exponent: float, size: int, count: int) -> NDArray[np.int64]:
@@ -75,18 +86,24 @@ def steps(count: int, setting: Setting, seed: int = 2) -> list[Steps]:
     lows = np.linspace(0.0, 1.0 - setting.selectivity, RANGES)
     made = []
     for i in range(count):
-        main = f"d{primary[i]} = {constant[i]}"
-        theta = []
+        atoms = []
         for k in range(3):
-            first, other = ranged[k][0][i], ranged[k][1][i]
-            low, high = lows[bounds[k][0][i]], lows[bounds[k][1][i]]
-            ranges = [
-                f"c{c} BETWEEN {start:.4f} AND {start + setting.selectivity:.4f}"
-                for c, start in ((first, low), (other, high))
-            ]
-            theta.append(" AND ".join([main, f"d{seconds[k][i]} = {values[k][i]}", *ranges]))
-        made.append(Steps((theta[0], theta[1], theta[2]), main, f"c{ranged[1][0][i]}"))
+            equal = [(f"d{primary[i]}", (int(constant[i]),)), (f"d{seconds[k][i]}", (int(values[k][i]),))]
+            ranges = []
+            for n in range(2):
+                low = round(float(lows[bounds[k][n][i]]), 4)
+                ranges.append((f"c{ranged[k][n][i]}", (low, round(low + setting.selectivity, 4))))
+            atoms.append((*equal, *ranges))
+        theta = [" AND ".join(_text(name, c) for name, c in step) for step in atoms]
+        primary_text = _text(*atoms[0][0])
+        made.append(Steps((theta[0], theta[1], theta[2]), primary_text, f"c{ranged[1][0][i]}", tuple(atoms)))
     return made
+
+
+def _text(name: str, constants: tuple[Any, ...]) -> str:
+    if len(constants) == 1:
+        return f"{name} = {constants[0]}"
+    return f"{name} BETWEEN {constants[0]:.4f} AND {constants[1]:.4f}"
 
 
 def _pairs(draw: np.random.Generator, exponent: float, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -142,6 +159,61 @@ TEMPLATES: dict[str, Callable[[Steps, Setting], str]] = {
     "NonDeterministic": nondeterministic,
     "NonDeterministicAgg": nondeterministic_agg,
 }
+
+
+def spines(template: str, count: int, setting: Setting | None = None) -> list[Spine]:
+    """The same subscriptions, resolved. One text of the template goes through the language; in its plan the predicates
+    of the others are put, each as a skeleton (which attributes) and its constants, so that 400,000 take seconds."""
+    setting = setting or Setting()
+    drawn = steps(count, setting)
+    scoped = check_pattern(parse_body(TEMPLATES[template](drawn[0], setting)), Catalogue(streams={"s": SCHEMA}))  # type: ignore[arg-type]  # the templates are patterns
+    assert scoped.spine is not None, [str(p) for p in scoped.problems]
+    first = simplify(scoped.spine)
+    known: dict[tuple[object, ...], Part] = {}
+    return [_spine(template, first, s, setting, known) for s in drawn]
+
+
+def _spine(template: str, first: Spine, s: Steps, setting: Setting, known: dict[tuple[object, ...], Part]) -> Spine:
+    theta = [_step(known, s, k, rise=template == "LinearDyn" and k > 0) for k in range(3)]
+    within: Node = TRUE
+    made = []
+    for k in (1, 2):
+        if not template.startswith("Linear"):
+            within = _within(known, s, k, setting.duration)
+        made.append(replace(first.steps[k - 1], theta=within, after=theta[k]))
+    return replace(first, start=replace(first.start, where=theta[0]), steps=tuple(made))
+
+
+def _hole(number: int, kind: str) -> ast.Literal:
+    return ast.Literal(ast.Hole(number, kind))
+
+
+def _step(known: dict[tuple[object, ...], Part], s: Steps, k: int, *, rise: bool) -> Node:
+    atoms = s.atoms[k]
+    key = (k, rise, s.varying, *(name for name, _ in atoms))
+    if key not in known:
+        made: list[Node] = []
+        for name, constants in atoms:
+            held = ast.Attribute((f"#{k}", name))
+            at = sum(isinstance(n, ast.Literal) for m in made for n in ast.walk(m))
+            if len(constants) == 1:
+                made.append(ast.Compare("=", held, _hole(at, "INT")))
+            else:
+                made.append(ast.Between(held, _hole(at, "FLOAT"), _hole(at + 1, "FLOAT")))
+        if rise:
+            base = ast.Arithmetic("*", ast.Literal(1.01), ast.Attribute(("#0", s.varying)))
+            made.append(ast.Compare(">", ast.Attribute((f"#{k}", s.varying)), base))
+        known[key] = part(ast.And(tuple(made)))
+    return Filled(known[key].skeleton, tuple(c for _, constants in atoms for c in constants))
+
+
+def _within(known: dict[tuple[object, ...], Part], s: Steps, k: int, duration: int) -> Node:
+    name, constants = s.atoms[0][0]
+    key = ("within", k, name)
+    if key not in known:
+        limit = ast.Compare("<=", ast.Attribute((DUR,)), ast.Literal(duration))
+        known[key] = part(ast.And((limit, ast.Compare("=", ast.Attribute((f"#{k}", name)), _hole(0, "INT")))))
+    return Filled(known[key].skeleton, constants)
 
 
 def texts(template: str, count: int, setting: Setting | None = None) -> list[str]:

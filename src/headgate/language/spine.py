@@ -89,6 +89,8 @@ class Spine:
     items: tuple[Selected, ...]
     publish: str | None
     schema: Schema
+    rewritten: str | None = None
+    """The missing-mode for which the rewrites of the algebra are done."""
 
 
 def reads(spine: Spine) -> frozenset[str]:

@@ -33,12 +33,13 @@ Rule = Callable[[Spine, str], Spine]
 
 def simplify(spine: Spine, missing: str = "null") -> Spine:
     """All rules, over and over, until none finds anything to do."""
-    while True:
+    while spine.rewritten != missing:
         before = spine
         for rule in RULES:
             spine = rule(spine, missing)
         if spine == before:
-            return spine
+            return replace(spine, rewritten=missing)
+    return spine
 
 
 def right_filter_into_theta(spine: Spine, missing: str) -> Spine:

@@ -6,6 +6,7 @@ from headgate.language import ast
 from headgate.language.ast import TRUE, Node
 from headgate.language.spine import DUR, Merged, Source, Spine, Step, conjuncts
 from headgate.sequences.algebra import simplify
+from headgate.sequences.filled import plain
 from headgate.sequences.predicates import FOREVER, parts
 
 
@@ -26,7 +27,7 @@ def warnings_of(spine: Spine, missing: str = "null") -> list[str]:
     found += reversed(unbounded)
     for step in spine.steps:
         for part in (step.theta, step.keep, step.after):
-            found += [_equal(c) for c in conjuncts(part) if _is_equal(c)]
+            found += [_equal(c) for c in conjuncts(plain(part)) if _is_equal(c)]
     return found
 
 

@@ -20,6 +20,7 @@ from headgate.language import ast
 from headgate.language.ast import TRUE, Node
 from headgate.language.spine import DUR, Accumulator, Source, Spine, Step, conjunction
 from headgate.schema import Path
+from headgate.sequences.filled import plain
 from headgate.sequences.predicates import FOREVER, Decided, Equality, event_paths, late_problem, parts, refer
 
 QUOTA = 1_000_000
@@ -158,7 +159,7 @@ class Automaton:
         self, static: Node, dynamic: Node, place: int, stream: int, missing: str, *, indexed: bool
     ) -> tuple[int, Node]:
         """The slot of the static part and the predicate that is left to decide run by run."""
-        if late_problem(dynamic, place):
+        if dynamic != TRUE and late_problem(dynamic, place):
             raise PlanError(
                 "an operator or GRAPH inside a sequence sees the incoming event only",
                 "put it in a FILTER over its stream, and compare what it says about one event at a time",
@@ -167,12 +168,14 @@ class Automaton:
         if indexed or missing == "default":
             slot = self.slots.ask(stream, static, missing)
         else:
-            dynamic = conjunction((static, dynamic))
+            dynamic = conjunction((plain(static), dynamic))
             if missing == "total":
                 slot = self.slots.ask(stream, TRUE, missing)
                 dynamic = conjunction((Decided(slot, slot), dynamic)) if slot >= 0 else dynamic
                 slot = -1
         mode = "null" if missing in ("total", "strict") else missing
+        if dynamic == TRUE:
+            return slot, dynamic
         return slot, refer(dynamic, place, lambda node: self.slots.ask(stream, node, mode))
 
     def _state(self, origin: Target, step: Step, stream: int, missing: str, quota: int, owner: object) -> State:

@@ -100,6 +100,7 @@ class Index:
         compiled, interpreted = Automaton(slots, self.options), Automaton(slots, self.options)
         programs = Programs(layout)
         slow: dict[int, str] = {}
+        self._asked: set[tuple[int, tuple[int, ...]]] = set()
         for i, producer in enumerate(level.producers):
             reads = [numbers[name] for name in producer.streams]
             target = compiled.add(i, producer.spine, reads, producer.missing, producer.quota)
@@ -122,21 +123,22 @@ class Index:
 
     def _needs(self, producer: Producer, reads: Sequence[int], layout: Layout, *, everything: bool) -> None:
         """The attributes that SELECT asks of bound events; on the slower path those of the predicates too."""
-        nodes = [item.expression for item in producer.spine.items]
-        starts: list[Path] = []
-        for step in producer.spine.steps if everything else ():
-            nodes += [step.theta, step.keep, step.after]
-            nodes += [n for a in step.accumulators for n in (a.operand, a.start) if n is not None]
-            starts += [start for start in step.starts.values() if start is not None]
-        place = 0
-        for place, step in enumerate(producer.spine.steps if everything else (), start=1):
-            for path in step.starts:
-                layout.column(reads[place], path)
-        for node in nodes:
-            for n in ast.walk(node):
-                if isinstance(n, ast.Attribute):
-                    starts.append(n.path)
-        for path in starts:
+        spine = producer.spine
+        key = (id(spine.items), tuple(reads))
+        if not everything and key in self._asked:
+            return
+        self._asked.add(key)
+        nodes = [item.expression for item in spine.items]
+        paths: list[Path] = []
+        if everything:
+            nodes.append(spine.start.where)
+            for place, step in enumerate(spine.steps, start=1):
+                nodes += [step.theta, step.keep, step.after]
+                nodes += [n for a in step.accumulators for n in (a.operand, a.start) if n is not None]
+                paths += [start for start in step.starts.values() if start is not None]
+                paths += [(f"#{place}", *path) for path in step.starts]
+        paths += [n.path for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute)]
+        for path in paths:
             if path[0].startswith("#") and len(path) > 1:
                 layout.column(reads[int(path[0][1:])], path[1:])
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from headgate.language import ast, values
 from headgate.language.ast import Node, Path
 from headgate.language.normal import fold
 from headgate.language.spine import DUR, conjunction, conjuncts, rewrite
 from headgate.sequences.algebra import heads, is_late
+from headgate.sequences.filled import Filled, Part, part, plain
 
 FOREVER = 2**63 - 1
 _HEAVY = ast.Like | ast.TextTest | ast.Matches | ast.Call | ast.Graph
@@ -54,14 +56,28 @@ Ask = Callable[[Node], int]
 
 def parts(predicate: Node, place: int, missing: str, *, keyed: bool = False) -> Parts:
     """`keyed`: take out one equality for the AI index. In `default` mode equality has other rules, so none is."""
+    if not isinstance(predicate, Filled):
+        return _parts(predicate, place, missing, keyed)
+    static, dynamic, equality, bound = _parts_of_skeleton(predicate.skeleton, place, missing, keyed)
+    values = predicate.values.__getitem__
+    return Parts(static.fill(values), plain(dynamic.fill(values)), equality, bound)
+
+
+@lru_cache(maxsize=100_000)
+def _parts_of_skeleton(
+    skeleton: Node, place: int, missing: str, keyed: bool
+) -> tuple[Part, Part, Equality | None, int]:
+    found = _parts(skeleton, place, missing, keyed)
+    return part(found.static), part(found.dynamic), found.equality, found.bound
+
+
+def _parts(predicate: Node, place: int, missing: str, keyed: bool) -> Parts:
     static: list[Node] = []
     dynamic: list[Node] = []
     equality: Equality | None = None
     bound = FOREVER
-    for part in conjuncts(predicate):
-        if missing == "strict":
-            part = conjunction((part, *_present(part)))
-        for c in conjuncts(part):
+    for whole in conjuncts(predicate):
+        for c in conjuncts(conjunction((whole, *_present(whole))) if missing == "strict" else whole):
             if is_static(c, place):
                 static.append(c)
                 continue
@@ -81,11 +97,18 @@ def is_static(node: Node, place: int) -> bool:
 
 def event_paths(node: Node) -> Node:
     """A static predicate as a filter on the event: `#k` goes from the paths."""
+    if isinstance(node, Filled):
+        return Filled(_event_skeleton(node.skeleton), node.values)
 
     def change(n: Node) -> Node | None:
         return ast.Attribute(n.path[1:], at=n.at) if isinstance(n, ast.Attribute) else None
 
     return rewrite(node, change)
+
+
+@lru_cache(maxsize=100_000)
+def _event_skeleton(skeleton: Node) -> Node:
+    return part(event_paths(skeleton)).skeleton
 
 
 def refer(node: Node, place: int, ask: Ask) -> Node:

@@ -8,7 +8,7 @@ vectors of truth, one formula at a time. The filters' own engine can take its pl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 from headgate.columns import Columns
 from headgate.engine import Hits
 from headgate.errors import PlanError
-from headgate.language.ast import Call, Graph, Node, Path
+from headgate.language.ast import Call, Compare, Graph, Hole, Literal, Node, Path
 from headgate.language.normal import All, Complete, Formula, Lit, literals, normalise
 from headgate.schema import Schema
+from headgate.sequences.filled import Filled, plain, put_in
 from headgate.sequences.static.atoms import constant_of, holds
 from headgate.sequences.static.kernels import look_up
 
 Ints = NDArray[np.int64]
 _CHUNK = 8192
+_Entry = tuple[int, list[int], list[int]]
+"""A conjunction: its slot, the codes of the constants it is looked up by, the atoms that remain."""
 
 
 class StaticIndex(Protocol):
@@ -46,26 +49,38 @@ class Conjunctions:
         self._atoms: dict[Lit | Complete, int] = {}
         self._constants: dict[Path, dict[tuple[str, object], int]] = {}
         self._general: list[tuple[int, Formula]] = []
-        keyed: dict[tuple[Path, ...], list[tuple[int, list[Lit], list[Lit]]]] = {}
+        self._skeletons: dict[tuple[int, str], tuple[list[Lit], list[Lit]]] = {}
+        keyed: dict[tuple[Path, ...], list[_Entry]] = {}
         for slot, (body, missing) in enumerate(predicates):
-            formula = normalise(body, missing, schema)
-            for lit in literals(formula):
-                if isinstance(lit, Lit) and isinstance(lit.atom, Call | Graph):
-                    raise PlanError(
-                        "an operator or GRAPH inside a sequence needs the filters' engine",
-                        "compile the sequence with static=... of the plan",
-                    )
-            parts = list(formula.items) if isinstance(formula, All) else [formula]
-            keys, rest = self._split(parts)
+            keys, rest = self._cut(body, missing)
             if keys:
-                signature = tuple(path for lit in keys if (found := constant_of(lit)) for path in (found[0],))
-                keyed.setdefault(signature, []).append((slot, keys, rest))
+                values = body.values if isinstance(body, Filled) else ()
+                signature = tuple(found[0] for lit in keys if (found := constant_of(lit)))
+                codes = [self._constant(lit, values) for lit in keys]
+                keyed.setdefault(signature, []).append((slot, codes, [self._atom(_lit(lit, values)) for lit in rest]))
             else:
-                self._general.append((slot, formula))
+                self._general.append((slot, normalise(plain(body), missing, schema)))
         for _, formula in self._general:
             for lit in literals(formula):
                 self._atom(lit)
         self._file(keyed)
+
+    def _cut(self, body: Node, missing: str) -> tuple[list[Lit], list[Lit]]:
+        """The atoms of a conjunction, those to look it up by first; of a skeleton once."""
+        key = (id(body.skeleton), missing) if isinstance(body, Filled) else None
+        if key is not None and key in self._skeletons:
+            return self._skeletons[key]
+        formula = normalise(body.skeleton if isinstance(body, Filled) else body, missing, self._schema)
+        for lit in literals(formula):
+            if isinstance(lit, Lit) and isinstance(lit.atom, Call | Graph):
+                raise PlanError(
+                    "an operator or GRAPH inside a sequence needs the filters' engine",
+                    "compile the sequence with static=... of the plan",
+                )
+        found = self._split(list(formula.items) if isinstance(formula, All) else [formula])
+        if key is not None:
+            self._skeletons[key] = found
+        return found
 
     def _split(self, parts: Sequence[Formula]) -> tuple[list[Lit], list[Lit]]:
         """Up to two equalities to look the conjunction up by, on different attributes, and the other atoms."""
@@ -87,27 +102,21 @@ class Conjunctions:
     def _atom(self, lit: Lit | Complete) -> int:
         return self._atoms.setdefault(lit, len(self._atoms))
 
-    def _constant(self, lit: Lit) -> tuple[Path, int]:
+    def _constant(self, lit: Lit, values: tuple[Any, ...]) -> int:
         found = constant_of(lit)
         assert found is not None
         path, value = found
+        value = values[value.token] if isinstance(value, Hole) else value
         known = self._constants.setdefault(path, {})
         key = ("text", value) if isinstance(value, str) else ("number", value)
-        return path, known.setdefault(key, len(known))
+        return known.setdefault(key, len(known))
 
-    def _file(self, keyed: dict[tuple[Path, ...], list[tuple[int, list[Lit], list[Lit]]]]) -> None:
-        coded = {
-            signature: [
-                (slot, [self._constant(k)[1] for k in keys], [self._atom(r) for r in rest])
-                for slot, keys, rest in entries
-            ]
-            for signature, entries in keyed.items()
-        }
+    def _file(self, keyed: dict[tuple[Path, ...], list[_Entry]]) -> None:
         columns = {path: i for i, path in enumerate(self._constants)}
         first, second, scale, key_from = [], [], [], [0]
         keys: list[int] = []
         entry_from, rest_from, rest, slots = [0], [0], [], []
-        for signature, entries in coded.items():
+        for signature, entries in keyed.items():
             size = len(self._constants[signature[1]]) if len(signature) > 1 else 1
             first.append(columns[signature[0]])
             second.append(columns[signature[1]] if len(signature) > 1 else -1)
@@ -185,6 +194,14 @@ def _numbers(held: NDArray[np.generic], constants: dict[tuple[str, object], int]
 
 
 _nan = "NaN"
+
+
+def _lit(lit: Lit, values: tuple[Any, ...]) -> Lit:
+    """The literal with the constants of one text."""
+    match lit.atom:
+        case Compare(op, left, Literal(Hole(token))):
+            return Lit(Compare(op, left, Literal(values[token])), lit.truth, lit.default)
+    return Lit(put_in(lit.atom, values), lit.truth, lit.default) if values else lit
 
 
 def _truth(formula: Formula, truths: dict[Lit | Complete, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:

@@ -1,0 +1,83 @@
+"""Predicates as a skeleton and the constants of one text.
+
+A hundred thousand subscriptions are a few shapes with different constants. What depends on the shape alone (resolution,
+rewrites, the split into static and dynamic parts, the normal form) is done once, on the skeleton, whose literals are
+holes. A `Filled` predicate stands for the whole tree, compares and hashes in no time, and builds the tree when asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.language import ast
+from headgate.language.ast import Hole, Node
+from headgate.language.spine import rewrite
+
+_skeletons: dict[Node, Node] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filled(Node):
+    """`skeleton` is interned; its hole number i stands for `values[i]`. The kind of a constant is part of the hole, so
+    that 1 and 1.0 are never taken for one another."""
+
+    skeleton: Node
+    values: tuple[Any, ...]
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((id(self.skeleton), self.values)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Filled) and self.skeleton is other.skeleton and self.values == other.values
+
+    def __repr__(self) -> str:
+        return repr(self.node())
+
+    def node(self) -> Node:
+        return put_in(self.skeleton, self.values)
+
+
+def plain(node: Node) -> Node:
+    """The tree itself."""
+    return node.node() if isinstance(node, Filled) else node
+
+
+def put_in(skeleton: Node, values: tuple[Any, ...]) -> Node:
+    def change(n: Node) -> Node | None:
+        if isinstance(n, ast.Literal) and isinstance(n.value, Hole):
+            return ast.Literal(values[n.value.token], at=n.at)
+        return None
+
+    return rewrite(skeleton, change)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a predicate with holes: the interned skeleton, with holes numbered from 0, and which of the values of
+    the whole these are."""
+
+    skeleton: Node
+    tokens: tuple[int, ...]
+
+    def fill(self, values: Callable[[int], Any]) -> Node:
+        if not self.tokens:
+            return self.skeleton
+        return Filled(self.skeleton, tuple(values(t) for t in self.tokens))
+
+
+def part(node: Node) -> Part:
+    tokens: dict[int, int] = {}
+
+    def change(n: Node) -> Node | None:
+        if isinstance(n, ast.Literal) and isinstance(n.value, Hole):
+            return ast.Literal(Hole(tokens.setdefault(n.value.token, len(tokens)), n.value.form), at=n.at)
+        return None
+
+    skeleton = rewrite(node, change)
+    return Part(_skeletons.setdefault(skeleton, skeleton), tuple(tokens))
