@@ -20,7 +20,7 @@ from headgate.columns import Columns
 from headgate.engine import Binding, Hits, State
 from headgate.errors import HeadgateError, PlanError
 from headgate.language.ast import Node, Path
-from headgate.operators.answer import ERROR, FAILS, FALSE, MISSING, TRUE, Answer
+from headgate.operators.answer import ERROR, FAILS, MISSING, TRUE, Answer
 from headgate.operators.caller import Caller, Reply, Request
 from headgate.operators.event import Event
 from headgate.operators.index import OperatorIndex, compile_index, needs

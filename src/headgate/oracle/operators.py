@@ -157,7 +157,12 @@ def _agree(binding: Binding, names: tuple[str, ...], row: tuple[Any, ...]) -> Bi
     for name, value in zip(names, row, strict=True):
         if name not in made:
             made[name] = value
-        elif made[name] is None or value is None or _kind(made[name]) != _kind(value) or not values.compare("=", made[name], value):
+        elif (
+            made[name] is None
+            or value is None
+            or _kind(made[name]) != _kind(value)
+            or not values.compare("=", made[name], value)
+        ):
             return None
     return made
 
@@ -245,7 +250,9 @@ class Tree:
         return first if first in (TRUE, None) else ERROR if ERROR in children else FALSE
 
 
-def walk_in_order(trees: Sequence[Tree], truths: Sequence[int], scheduler: str, key: Callable[[int], float]) -> list[int]:
+def walk_in_order(
+    trees: Sequence[Tree], truths: Sequence[int], scheduler: str, key: Callable[[int], float]
+) -> list[int]:
     """The predicates that naive, sequential or suborder asks, in order, by the letter of the paper."""
     known: dict[int, int] = {}
     asked: list[int] = []
