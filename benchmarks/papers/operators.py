@@ -102,7 +102,7 @@ def _point(figure: str, x: Any, w: Workload, events: int, **more: Any) -> Row:
     return row
 
 
-def _no_joins(gate: int) -> int:
+def _no_joins(_: int) -> int:
     return PENDING
 
 

@@ -1,10 +1,10 @@
 """A clairvoyant lower bound: what even a scheduler that knew every truth would have to ask on this event.
 
 It must ask every predicate of every subscription that matches, and of each other subscription at least one that is
-false. The second part is a minimum hitting set; its linear relaxation has the packing dual "give each subscription as much
-as possible, no false predicate more than 1 in all". `packed` keeps a feasible packing at every step, so its sum is a
-bound whenever it stops: dividing each subscription's share by the fullest load among its predicates leaves every load at
-most 1, and raises shares until each subscription meets a full predicate. In between, shares are moved towards the
+false. The second part is a minimum hitting set; its linear relaxation has the packing dual "give each subscription as
+much as possible, no false predicate more than 1 in all". `packed` keeps a feasible packing at every step, so its sum is
+a bound whenever it stops: dividing each subscription's share by the fullest load among its predicates leaves every load
+at most 1, and raises shares until each subscription meets a full predicate. In between, shares are moved towards the
 largest packing by prices on the loads; what that makes infeasible the last steps put right.
 """
 

@@ -2,9 +2,9 @@
 
 Given: the numbers of subscriptions and predicates, lengths uniform from 3 to a maximum, predicates drawn by popularity
 (weights uniform in [0, 1], or Zipf), and that an event matches 0.2% of the subscriptions on average. Not given, and
-guessed here: the selectivities. They are drawn uniformly from [0, 2m] with m set so that the expected share of matches is
-0.2%; `selectivity="single"` gives every predicate the same one. Predicates are numbered at random, so that ties broken
-by number favour nobody.
+guessed here: the selectivities. They are drawn uniformly from [0, 2m] with m set so that the expected share of matches
+is 0.2%; `selectivity="single"` gives every predicate the same one. Predicates are numbered at random, so that ties
+broken by number favour nobody.
 """
 
 from __future__ import annotations

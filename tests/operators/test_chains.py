@@ -42,7 +42,11 @@ def test_the_pairwise_formula_is_the_simulated_cost_difference(
 
 
 @settings(deadline=None, max_examples=100)
-@given(members=st.lists(st.lists(st.integers(0, 8), min_size=1, max_size=4, unique=True), min_size=2, max_size=7), chance=numbers, cost=costs)
+@given(
+    members=st.lists(st.lists(st.integers(0, 8), min_size=1, max_size=4, unique=True), min_size=2, max_size=7),
+    chance=numbers,
+    cost=costs,
+)
 def test_net_savings_are_the_sum_of_the_pairwise_differences(
     members: list[list[int]], chance: list[float], cost: list[float]
 ) -> None:
@@ -87,7 +91,8 @@ def table(chance: list[float], cost: list[float]) -> LinkedChains[int]:
 def test_after_any_insertions_and_deletions_the_chains_are_those_of_a_fresh_build(
     changes: list[tuple[int, list[int]]], chance: list[float], cost: list[float]
 ) -> None:
-    chains, present = table(chance, cost), {}
+    chains = table(chance, cost)
+    present: dict[str, list[int]] = {}
     for number, predicates in changes:
         name = f"s{number}"
         if name in present:

@@ -64,7 +64,7 @@ def engine_for(table: Table, **options: Any) -> OperatorEngine:
     return OperatorEngine(made, early=early_by_oracle, **options)
 
 
-EVENT = {"a": [5], "b": [None], "area": ["x"]}
+EVENT: dict[str, list[Any]] = {"a": [5], "b": [None], "area": ["x"]}
 
 
 def columns_of(rows: dict[str, list[Any]] | None = None) -> Columns:
@@ -84,7 +84,12 @@ calls = st.one_of(
     st.builds(lambda n, v, w: f"{n}({v}, {w})", st.sampled_from(NAMES), variables, variables),
 )
 constraints = st.one_of(
-    st.builds(lambda v, o, c: f"{v} {o} {c}", variables, st.sampled_from(["<", "=", "<>", ">="]), st.sampled_from(["1", "2.5", "'x'", "a", "b"])),
+    st.builds(
+        lambda v, o, c: f"{v} {o} {c}",
+        variables,
+        st.sampled_from(["<", "=", "<>", ">="]),
+        st.sampled_from(["1", "2.5", "'x'", "a", "b"]),
+    ),
     st.builds(lambda v, w: f"{v} > 2 * {w}", variables, variables),
     st.builds(lambda v, w: f"{v} = {w}", variables, variables),
 )
@@ -129,7 +134,12 @@ def sound(texts: list[str]) -> list[Node]:
 @pytest.mark.parametrize("schedule", SCHEDULERS)
 @pytest.mark.parametrize("output", ["first", "all"])
 @settings(deadline=None, max_examples=120)
-@given(texts=st.lists(bodies, min_size=1, max_size=6), table=tables(), rows=st.lists(events, min_size=1, max_size=3), mode=st.sampled_from(["null", "strict", "default", "total"]))
+@given(
+    texts=st.lists(bodies, min_size=1, max_size=6),
+    table=tables(),
+    rows=st.lists(events, min_size=1, max_size=3),
+    mode=st.sampled_from(["null", "strict", "default", "total"]),
+)
 def test_every_scheduler_gives_the_matches_bindings_and_failures_of_the_oracle(
     schedule: str, output: str, texts: list[str], table: Table, rows: list[dict[str, Any]], mode: str
 ) -> None:
@@ -142,7 +152,9 @@ def test_every_scheduler_gives_the_matches_bindings_and_failures_of_the_oracle(
     columns = columns_of({name: [row[name] for row in rows] for name in EVENT})
     outcome = engine.run(index, columns)
     bindings = outcome.hits.binding or [{}] * len(outcome.hits)
-    found = [(e, s, b) for e, s, b in zip(outcome.hits.event.tolist(), outcome.hits.slot.tolist(), bindings, strict=True)]
+    found = [
+        (e, s, b) for e, s, b in zip(outcome.hits.event.tolist(), outcome.hits.slot.tolist(), bindings, strict=True)
+    ]
     expected, failures = [], []
     for e in range(len(rows)):
         for s, node in enumerate(nodes):
@@ -183,7 +195,9 @@ def test_one_call_serves_all_predicates_that_differ_only_in_names() -> None:
 def test_a_repeated_variable_keeps_the_rows_that_agree_and_shares_the_call() -> None:
     table: Table = {("p", 2): [(1, 2), (3, 3)]}
     engine = engine_for(table)
-    outcome = engine.run(engine.compile([parse_body("p(?x, ?x)"), parse_body("p(?x, ?y)")], schema=SCHEMA), columns_of())
+    outcome = engine.run(
+        engine.compile([parse_body("p(?x, ?x)"), parse_body("p(?x, ?y)")], schema=SCHEMA), columns_of()
+    )
     assert outcome.hits.binding == [{"x": 3}, {"x": 1, "y": 2}]
     assert outcome.calls == 1
 

@@ -53,7 +53,15 @@ def program_of(made: Sequence[Formula]) -> tuple[Program, int]:
     return flat.program(), len(flat.early)
 
 
-def run(name: str, program: Program, early: Sequence[bool], table: Sequence[int], chance: Sequence[float], cost: Sequence[float], order: Sequence[int] | None = None) -> tuple[list[int], list[int]]:
+def run(
+    name: str,
+    program: Program,
+    early: Sequence[bool],
+    table: Sequence[int],
+    chance: Sequence[float],
+    cost: Sequence[float],
+    order: Sequence[int] | None = None,
+) -> tuple[list[int], list[int]]:
     """The predicates asked and the values of the roots."""
     slots = np.array(range(program.slots) if order is None else order, np.int64)
     packed = Residuals(program).of(slots, np.array(early, np.bool_), np.array(chance), np.array(cost))
@@ -64,7 +72,13 @@ def run(name: str, program: Program, early: Sequence[bool], table: Sequence[int]
 
 @pytest.mark.parametrize("name", SCHEDULERS)
 @settings(deadline=None, max_examples=150)
-@given(made=st.lists(formulas, min_size=1, max_size=6), early=st.tuples(st.booleans(), st.booleans()), table=truths, chance=chances, cost=costs)
+@given(
+    made=st.lists(formulas, min_size=1, max_size=6),
+    early=st.tuples(st.booleans(), st.booleans()),
+    table=truths,
+    chance=chances,
+    cost=costs,
+)
 def test_every_scheduler_decides_every_formula_as_the_plain_evaluation_does(
     name: str, made: list[Formula], early: tuple[bool, bool], table: list[int], chance: list[float], cost: list[float]
 ) -> None:
@@ -77,7 +91,12 @@ def test_every_scheduler_decides_every_formula_as_the_plain_evaluation_does(
 
 @pytest.mark.parametrize("name", ["naive", "sequential", "suborder"])
 @settings(deadline=None, max_examples=150)
-@given(made=st.lists(formulas, min_size=1, max_size=6), early=st.tuples(st.booleans(), st.booleans()), table=truths, cost=costs)
+@given(
+    made=st.lists(formulas, min_size=1, max_size=6),
+    early=st.tuples(st.booleans(), st.booleans()),
+    table=truths,
+    cost=costs,
+)
 def test_the_walking_schedulers_ask_exactly_what_their_plain_twin_asks(
     name: str, made: list[Formula], early: tuple[bool, bool], table: list[int], cost: list[float]
 ) -> None:

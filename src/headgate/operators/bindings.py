@@ -1,11 +1,11 @@
 """Bindings: the join of the rows that calls answered, and the output of a subscription that matched.
 
 A join is looked at whenever one of its calls has turned out TRUE, with the rows there are so far: if they cannot be
-combined, or a constraint rejects all of them, the subscription is decided and its other calls are never made. NULL never
-joins (SEMANTICS, section 3).
+combined, or a constraint rejects all of them, the subscription is decided and its other calls are never made. NULL
+never joins (SEMANTICS, section 3).
 
-The output is the first disjunct that holds and in it the least binding: variables in the order of their names, values in
-the order of `answer.order`. On request it is all bindings of all disjuncts that hold, each once, in that order.
+The output is the first disjunct that holds and in it the least binding: variables in the order of their names, values
+in the order of `answer.order`. On request it is all bindings of all disjuncts that hold, each once, in that order.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CompiledJoin:
         ]
 
     def look(self, ask: Ask, read: Read) -> int:
-        """FALSE if no combination of the rows so far can hold; once all calls are known TRUE, or ERROR if one failed."""
+        """FALSE if no rows so far can be combined; once all calls are known TRUE, or ERROR if one failed."""
         if len(self._calls) == 1:
             call = self._calls[0]
             answer = ask(call.predicate)

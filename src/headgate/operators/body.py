@@ -1,9 +1,9 @@
 """A subscription's body as the operators see it: a positive formula over what is decided early and what is asked late.
 
-NOT is pushed to the atoms. What reads only attributes becomes one `Early` leaf, which the filters decide. A call or GRAPH
-becomes a `Late` literal: the predicate, and whether it is wanted TRUE or FALSE. Conjuncts that share variables form a
-`Join`: calls whose rows must agree, and value constraints on them. Only such groups are multiplied out into disjuncts,
-at most 64; everything else stays the formula it was (DESIGN, section 7).
+NOT is pushed to the atoms. What reads only attributes becomes one `Early` leaf, which the filters decide. A call or
+GRAPH becomes a `Late` literal: the predicate, and whether it is wanted TRUE or FALSE. Conjuncts that share variables
+form a `Join`: calls whose rows must agree, and value constraints on them. Only such groups are multiplied out into
+disjuncts, at most 64; everything else stays the formula it was (DESIGN, section 7).
 
 The order of disjuncts is that of the text, because the output takes the first that holds (SEMANTICS, section 3).
 """

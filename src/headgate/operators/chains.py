@@ -1,8 +1,8 @@
 """Linked chains: subscriptions as chains of predicates with links between equal ones (DEBS 2007, section 4.2).
 
 A subscription comes and goes in time proportional to its length: a table of predicates finds its links, sums over each
-predicate give what going first would save it against all chains it is linked with, and that decides where it stands. The
-newcomer moves the savings of the others a little; `reorder` puts everything where a fresh build would.
+predicate give what going first would save it against all chains it is linked with, and that decides where it stands.
+The newcomer moves the savings of the others a little; `reorder` puts everything where a fresh build would.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Variables carry whatever an operator bound, so types meet here at run time. Values that cannot be compared — text with a
 number, a boolean with a number — make the constraint UNKNOWN, as a missing value does, and the row is rejected; nothing
-raises. In `default` mode logic is two-valued: what is missing is ω (SEMANTICS, section 2), what cannot be compared FALSE.
+raises. In `default` mode logic is two-valued: what is missing is ω (SEMANTICS, section 2), what cannot be compared
+FALSE.
 """
 
 from __future__ import annotations
@@ -93,8 +94,7 @@ class _Maker:
             for attribute in arrays:
                 elements = read(attribute.path)
                 if isinstance(elements, list):
-                    path = attribute.path
-                    truths = [plain(binding, lambda p, e=e: e if p == path else read(p)) for e in elements]  # type: ignore[misc]  # the default binds `e` now
+                    truths = [plain(binding, _instead(read, attribute.path, e)) for e in elements]
                     return _all(truths) if every else _any(truths)
             return plain(binding, read)
 
@@ -153,17 +153,17 @@ class _Maker:
         match node:
             case ast.Literal(literal):
                 constant = absent if literal is None else literal
-                return lambda b, r: constant
+                return lambda _b, _r: constant
             case ast.Instant(text):
                 moment = instant(text)
-                return lambda b, r: moment
+                return lambda _b, _r: moment
             case ast.Span(amount, unit):
                 length = round(amount * ast.UNITS[unit])
-                return lambda b, r: length
+                return lambda _b, _r: length
             case ast.Variable(name):
-                return lambda b, r: absent if (v := b[name]) is None else v
+                return lambda b, _r: absent if (v := b[name]) is None else v
             case ast.Attribute(path):
-                return lambda b, r: absent if (v := r(path)) is None else v
+                return lambda _b, r: absent if (v := r(path)) is None else v
             case ast.Every(attribute):
                 return self.value(attribute)
             case ast.Negate(operand):
@@ -189,6 +189,11 @@ class _Maker:
 
 _NUMBERS = frozenset({1})
 _TEXTS = frozenset({2, 3})
+
+
+def _instead(read: Read, path: Path, element: Any) -> Read:
+    """Reads as before, but one attribute has one element's value."""
+    return lambda p: element if p == path else read(p)
 
 
 def _all(truths: list[bool | None]) -> bool | None:

@@ -1,8 +1,8 @@
 """The event as an operator sees it: a read-only mapping from attribute names to Python values.
 
-`event["image"]` is a value, None where it is missing; `event["gps.lat"]` and `event["gps"]["lat"]` are the same. A value
-is taken out of its column when it is asked for, so an operator that reads one attribute of forty pays for one. Instants
-are aware datetimes here, because that is what foreign code works with.
+`event["image"]` is a value, None where it is missing; `event["gps.lat"]` and `event["gps"]["lat"]` are the same. A
+value is taken out of its column when it is asked for, so an operator that reads one attribute of forty pays for one.
+Instants are aware datetimes here, because that is what foreign code works with.
 """
 
 from __future__ import annotations

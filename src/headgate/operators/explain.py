@@ -1,13 +1,15 @@
-"""Why an event cost what it did: the order of evaluation, what each call decided and saved; and the chains as a picture.
+"""Why an event cost what it did: the order of evaluation, what each call decided and saved; and the chains as a
+picture.
 
-The picture is SVG text, as figure 3 of the paper draws it: a column for each subscription in the order of evaluation, the
-predicate most decisive for its cost on top, dashed links between equal predicates.
+The picture is SVG text, as figure 3 of the paper draws it: a column for each subscription in the order of evaluation,
+the predicate most decisive for its cost on top, dashed links between equal predicates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from math import isnan
 
 from headgate.operators.answer import ERROR, FALSE, TRUE
 from headgate.operators.chains import LinkedChains
@@ -26,7 +28,9 @@ def evaluation(index: OperatorIndex, asked: Sequence[Asked], names: Sequence[str
     lines = []
     for i, step in enumerate(asked, start=1):
         rows = f", {len(step.answer.rows)} row(s)" if step.answer.rows else ""
-        how = f"{step.milliseconds:.2f} ms" if step.called else "shared call"
+        how = (
+            "shared call" if not step.called else "kept" if isnan(step.milliseconds) else f"{step.milliseconds:.2f} ms"
+        )
         line = f"{i}. {index.predicates[step.predicate]} -> {_TRUTH[step.answer.truth]}{rows} ({how})"
         if step.decided:
             shown = [names[s] if names is not None else str(s) for s in step.decided[:5]]
@@ -61,8 +65,7 @@ def picture(index: OperatorIndex, chains: LinkedChains[int]) -> str:
     width = 2 * MARGIN + max(1, len(columns)) * (WIDTH + 2 * GAP)
     height = 2 * MARGIN + (deepest + 1) * (HEIGHT + GAP)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        'font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-size="12">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for link in chains.links():

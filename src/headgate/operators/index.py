@@ -19,7 +19,7 @@ from headgate.schema import Schema
 
 @dataclass(frozen=True, eq=False)
 class OperatorIndex:
-    """Immutable. `early` are the parts that the filters decide, each with its mode; slot and part numbers are places."""
+    """Immutable. `early` are the parts that the filters decide, each with its mode; numbers are places."""
 
     formulas: tuple[Formula, ...]
     modes: tuple[str, ...]

@@ -1,9 +1,9 @@
 """The bookkeeping of one event, compiled: residual formulas, live subscriptions, the next predicate to ask.
 
 `gather` copies the trees of the subscriptions that are still open for an event and settles their early parts; `settle`
-gives a predicate its truth, decides every formula that follows from it, and takes decided formulas out of the counts. The
-`next_*` functions choose: naive, sequential and suborder walk the roots in order, greedy keeps a heap. All of it costs
-a constant for each literal and event, plus the heap. A residual is many narrow arrays, for the sake of the cache,
+gives a predicate its truth, decides every formula that follows from it, and takes decided formulas out of the counts.
+The `next_*` functions choose: naive, sequential and suborder walk the roots in order, greedy keeps a heap. All of it
+costs a constant for each literal and event, plus the heap. A residual is many narrow arrays, for the sake of the cache,
 packed into a few, because handing an array from Python to compiled code is what costs most: see `unfold`.
 
 `headgate.oracle.operators` holds the plain twin, which the tests compare it with, choice by choice.
@@ -27,7 +27,7 @@ AND, OR, ORDERED, EXHAUSTIVE, LITERAL, EARLY, JOIN = 0, 1, 2, 3, 4, 5, 6
 FALSE, TRUE, ERROR, UNKNOWN = 0, 1, 2, 3
 PENDING, DEAD = -1, 4
 
-# Columns of a program's node. OPEN: how many children of a gate are not decided. JOINED: the join its rows go to, or -1.
+# Columns of a program's node. OPEN: how many children of a gate are undecided. JOINED: the join its rows go to, or -1.
 KIND, PARENT, ARGUMENT, WANTED, SIZE, OPEN, JOINED = 0, 1, 2, 3, 4, 5, 6
 COLUMNS = 7
 # Places in `worth`, four a predicate: the weights of its live literals for FALSE and for TRUE, its chance, its cost.
@@ -120,7 +120,7 @@ def gather(
     cost: Floats,
     where: Ints,
 ) -> tuple[Bytes, Ints, Bytes, Ints, Floats, Longs]:
-    """The packed residual of the given slots, its roots in the order given. `where` is scratch: -1 for every predicate."""
+    """The packed residual of the given slots, roots in the order given. `where` is scratch: -1 for every predicate."""
     total = 0
     for slot in slots:
         total += start[slot + 1] - start[slot]
@@ -376,7 +376,7 @@ def _settle(s: Residual, shares: Floats, counters: Longs, t: int, found: int) ->
         if outcome != FALSE and joined[leaf] >= 0 and value[gate] == PENDING:
             ready[counters[READY]] = gate
             counters[READY] += 1
-    return counters[READY]
+    return int(counters[READY])
 
 
 @njit(cache=True)
@@ -389,7 +389,7 @@ def _next_naive(s: Residual, shares: Floats, counters: Longs) -> int:
             if s.kind[m] == LITERAL and s.value[m] == PENDING:
                 t = s.argument[m]
                 if s.truth[t] == PENDING:
-                    return t
+                    return int(t)
                 counters[READY] = 0
                 for n in range(m, root + s.size[root]):
                     if s.kind[n] == LITERAL and s.argument[n] == t and s.value[n] == PENDING:
@@ -403,13 +403,13 @@ def _next_naive(s: Residual, shares: Floats, counters: Longs) -> int:
 
 @njit(cache=True)
 def _next_sequential(s: Residual, counters: Longs) -> int:
-    """Mark an undecided root and go through all its predicates, also past its decision: hence at most d times optimal."""
+    """Mark an undecided root and go through all its predicates, also past its decision: so within d times optimal."""
     while True:
         while counters[LISTED] > 0:
             counters[LISTED] -= 1
             t = s.work[counters[LISTED]]
             if s.live[t] > 0:
-                return t
+                return int(t)
         while counters[CURSOR] < len(s.roots) and s.value[s.roots[counters[CURSOR]]] != PENDING:
             counters[CURSOR] += 1
         if counters[CURSOR] == len(s.roots):
@@ -435,7 +435,7 @@ def _next_suborder(s: Residual, shares: Floats, counters: Longs) -> int:
                     key = chain_key(s.worth[4 * t + CHANCE], s.worth[4 * t + COST], if_false, if_true)
                     if best < 0 or key < least or (key == least and s.number[t] < s.number[best]):
                         best, least = t, key
-            return best
+            return int(best)
         counters[CURSOR] += 1
     return -1
 
@@ -455,7 +455,7 @@ def chain_key(chance: float, cost: float, if_false: float, if_true: float) -> fl
 def _score(worth: Floats, t: int) -> float:
     """What asking t is expected to decide, for its cost."""
     p = min(max(worth[4 * t + CHANCE], 1e-6), 1.0 - 1e-6)
-    return ((1.0 - p) * worth[4 * t + IF_FALSE] + p * worth[4 * t + IF_TRUE]) / worth[4 * t + COST]
+    return float(((1.0 - p) * worth[4 * t + IF_FALSE] + p * worth[4 * t + IF_TRUE]) / worth[4 * t + COST])
 
 
 @njit(cache=True, inline="always")
@@ -547,12 +547,12 @@ def _allowed(s: Residual, counters: Longs, t: int) -> bool:
     """May t be asked so that all that was asked stays within d times the marked, and so within d times the optimum?
 
     The marked subscriptions were undecided and had no open predicate in common when they were marked, so every way to
-    decide all of them asks at least one predicate for each (the paper's theorem 2). Each mark pays for d predicates; what
-    the marked still own is reserved, the rest may be spent on any predicate.
+    decide all of them asks at least one predicate for each (the paper's theorem 2). Each mark pays for d predicates;
+    what the marked still own is reserved, the rest may be spent on any predicate.
     """
     if s.owned[t] or _mark(s, counters, t):
         return True
-    return counters[ASKED] + 1 + counters[RESERVED] <= counters[WIDTH] * counters[MARKS]
+    return bool(counters[ASKED] + 1 + counters[RESERVED] <= counters[WIDTH] * counters[MARKS])
 
 
 @njit(cache=True, inline="always")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from headgate.operators.answer import ERROR, TRUE, Answer
 from headgate.operators.index import OperatorIndex
-from headgate.operators.program import Floats
+from headgate.operators.kernels import Floats
 from headgate.operators.registry import Registry
 from headgate.operators.schedule import Scheduler
 from headgate.operators.statistics import Prior, Statistics

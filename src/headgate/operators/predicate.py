@@ -1,9 +1,9 @@
 """Predicates: calls modulo the names of their variables, and the key under which one call serves many of them.
 
-`p(?x, ?y)` of one subscription is `p(?a, ?b)` of another, but not `p(?x, ?x)` (DEBS 2007, section 3). A predicate is the
-shared thing: it has one selectivity, one cost and one answer for an event. Its key on an event holds the values of its
-arguments with their types — 1, 1.0 and TRUE are different arguments — so `p('Bronx')` and `p(area)` share a call where
-the event's area is Bronx, and so do `p(?x, ?y)` and `p(?x, ?x)`, which only keeps fewer of the rows.
+`p(?x, ?y)` of one subscription is `p(?a, ?b)` of another, but not `p(?x, ?x)` (DEBS 2007, section 3). A predicate is
+the shared thing: it has one selectivity, one cost and one answer for an event. Its key on an event holds the values of
+its arguments with their types — 1, 1.0 and TRUE are different arguments — so `p('Bronx')` and `p(area)` share a call
+where the event's area is Bronx, and so do `p(?x, ?y)` and `p(?x, ?x)`, which only keeps fewer of the rows.
 
 A GRAPH pattern is a predicate too, one that the graph engine answered before.
 """

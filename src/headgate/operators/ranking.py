@@ -6,8 +6,8 @@ nodes e_1..e_k in the same order on both,
     C(1 first) - C(2 first) = sum over l of (1 - p_l) (P_2 C'_1 - P_1 C'_2)
 
 where P is the product of p over all nodes above e_l, and C' the expected cost of the unshared nodes above it, counting
-only unshared ones: the sum of c_i times the product of p before i. A chain is sorted by c/(1-p), ties by predicate number,
-which keeps links from crossing. `headgate.oracle.operators` checks this against simulation.
+only unshared ones: the sum of c_i times the product of p before i. A chain is sorted by c/(1-p), ties by predicate
+number, which keeps links from crossing. `headgate.oracle.operators` checks this against simulation.
 
 `net_savings` sorts by the sum of a chain's differences against all others. For one link the sum over partners splits
 into sums over the predicate, so it takes one pass over the literals; pairs with several links are corrected one by one
@@ -159,7 +159,7 @@ def _first_shared(indptr: Longs, nodes: Ints, a: int, b: int) -> int:
     for i in range(indptr[a], indptr[a + 1]):
         for j in range(indptr[b], indptr[b + 1]):
             if nodes[i] == nodes[j]:
-                return nodes[i]
+                return int(nodes[i])
     return -1
 
 

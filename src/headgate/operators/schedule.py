@@ -2,8 +2,8 @@
 
 `naive` is the paper's baseline: subscription by subscription, with memory. `sequential` (algorithm 1) goes through all
 predicates of an undecided subscription and is never worse than d times the optimum, d being the widest subscription.
-`suborder` (section 4.2) takes the subscriptions in the order of their linked chains. `greedy`, the default, asks what is
-expected to decide most for its cost, after every answer anew; `guarded`, it keeps the guarantee of `sequential` by
+`suborder` (section 4.2) takes the subscriptions in the order of their linked chains. `greedy`, the default, asks what
+is expected to decide most for its cost, after every answer anew; `guarded`, it keeps the guarantee of `sequential` by
 marking subscriptions as it goes and refusing what the marks do not pay for.
 
 All give the same matches; they differ in how many calls that takes.
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from headgate.errors import UsageError
 from headgate.operators import kernels
-from headgate.operators.kernels import ASKED, PENDING, READY, Residual
-from headgate.operators.program import Floats, Program
+from headgate.operators.kernels import ASKED, PENDING, READY, Floats, Residual
+from headgate.operators.program import Program
 from headgate.operators.ranking import net_savings
 
 Packed = tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32], Floats, NDArray[np.int64]]

@@ -1,8 +1,8 @@
 """What is learned of predicates while they run: how often they hold and what they cost, with decay.
 
 Each observation weighs a little more than the one before it, so selectivities that drift are followed. A predicate that
-has not been seen leans on its operator's other predicates, and these on what the operator declared. The counts are sums,
-so the statistics of several workers are merged by adding them; a book ships its own as priors.
+has not been seen leans on its operator's other predicates, and these on what the operator declared. The counts are
+sums, so the statistics of several workers are merged by adding them; a book ships its own as priors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 from numpy.typing import NDArray
 
 from headgate.errors import PlanError
-from headgate.operators.program import Floats
+from headgate.operators.kernels import Floats
 
 VERSION = 1
 COUNT, HITS, TIMED, SPENT = range(4)
@@ -62,7 +62,7 @@ class Statistics:
         return found
 
     def observe(self, rows: NDArray[np.int64], held: NDArray[np.bool_], spent: Floats) -> None:
-        """Take in one event's answers. Each row occurs once; `spent` is in milliseconds, NaN where nothing was timed."""
+        """Take in one event's answers, a row at most once; `spent` in milliseconds, NaN where nothing was timed."""
         timed = ~np.isnan(spent)
         seen = np.stack([np.ones(len(rows)), held, timed, np.where(timed, spent, 0.0)], axis=1)
         keep = np.full((len(rows), 4), self.decay)

@@ -47,19 +47,18 @@ def _reference(operator: Operator) -> str:
 
 
 def _by_value(operator: Operator) -> bytes:
-    cloudpickle: Any
     try:
-        import cloudpickle  # type: ignore[import-untyped,unused-ignore]  # it has no stubs
+        pickler: Any = import_module("cloudpickle")
     except ImportError:
         try:
-            from pyspark import cloudpickle
+            pickler = import_module("pyspark.cloudpickle")
         except ImportError:
             raise EnvironmentProblem(
                 f"operator {operator.name} was defined in a notebook or a function and must travel by value",
                 "install cloudpickle, or put the operator into a module that the workers can import",
             ) from None
     try:
-        sent: bytes = cloudpickle.dumps(operator)
+        sent: bytes = pickler.dumps(operator)
     except (TypeError, ValueError, pickle.PicklingError, AttributeError) as problem:
         raise UsageError(
             f"operator {operator.name} cannot travel: {problem}",

@@ -1,4 +1,4 @@
-"""The batch as operators see it: values by row, events limited to what each operator needs, and rows of Arrow tables."""
+"""The batch as operators see it: values by row, events with what each operator needs, rows of Arrow tables."""
 
 from __future__ import annotations
 
