@@ -76,8 +76,7 @@ class Bindings(Sequence[dict[str, Any]]):
         values = self._values.get(event)
         if values is None:
             values = self._values[event] = [python_of(t) for t in self.terms[event]]
-        names = self.patterns.slots.named[slot].variables
-        return {name: values[v] for (name, _), v in zip(names, vertices, strict=False)}
+        return dict(zip(self.patterns.slots.names[slot], map(values.__getitem__, vertices), strict=False))
 
 
 class Matcher:
