@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -168,6 +169,26 @@ def test_batches_larger_than_a_chunk_keep_their_rows() -> None:
     batch = columns([f"_:H :price {i} ." if i % 3 else None for i in range(1300)])
     hits = e.evaluate(e.compile(PATTERNS[:1]), batch)
     assert rows(hits) == [(i, 0, {"p": i}) for i in range(1300) if i % 3]
+
+
+def test_classes_that_nobody_asks_for_take_no_room() -> None:
+    e = engine()
+    index = e.compile(PATTERNS)
+    e.evaluate(index, columns([f"_:H a :Odd{i} ; :odd{i} _:x . _:x a :Other{i} ." for i in range(50)]))
+    tables = index.parts[0].matcher.index.dictionary.tables()
+    assert len(tables[0]) < 5
+
+
+def test_threads_share_an_index() -> None:
+    e = engine()
+    index = e.compile([graph(f"GRAPH {{ _:H a :C{i} ; :price ?p }}") for i in range(40)])
+    batches = [columns([f"_:H a :C{(i * j) % 40}, :C{j} ; :price {i} ." for i in range(40)]) for j in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda b: rows(e.evaluate(index, b)), batches))
+    assert together == [
+        rows(engine().evaluate(e.compile([graph(f"GRAPH {{ _:H a :C{i} ; :price ?p }}") for i in range(40)]), b))
+        for b in batches
+    ]
 
 
 def test_engine_and_index_travel_to_other_processes() -> None:

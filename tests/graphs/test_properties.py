@@ -15,7 +15,7 @@ from tests.graphs.meaning import Answer, ontology_of
 
 from headgate.errors import LanguageError
 from headgate.graphs import kernels
-from headgate.graphs.event import EventGraph
+from headgate.graphs.event import LIMITS, EventGraph
 from headgate.graphs.index import build
 from headgate.graphs.join import kernels as join
 from headgate.graphs.matching import Bindings, Matcher
@@ -40,8 +40,9 @@ def compiled(case: Case) -> tuple[list[ast.Graph], list[Named]]:
     return graphs, named
 
 
-def answers(case: Case, named: list[Named], every: bool) -> dict[tuple[int, int], Answer]:
-    matcher = Matcher(build(named, ontology_of(case.meaning), range(len(named)) if every else ()))
+def answers(case: Case, named: list[Named], every: bool, **how: int) -> dict[tuple[int, int], Answer]:
+    index = build(named, ontology_of(case.meaning), range(len(named)) if every else ())
+    matcher = Matcher(index, LIMITS, **how)
     events = [EventGraph.of(e) for e in case.events]
     found = matcher.match(events)
     bindings = Bindings(matcher.index, [e.terms for e in events], found)
@@ -90,7 +91,7 @@ def kernels_equal_their_twins(case: Case) -> None:
             row_of[e], row_of[e + 1], keys, alive, len(events[e].terms),
             batch.term[batch.vertex_at[e] : batch.vertex_at[e + 1]], columns.hom[p], columns.group[inside],
             columns.alike[inside], columns.arc_subject[arcs], columns.arc_object[arcs], columns.arc_m[arcs], 10_000,
-            1_000_000,
+            1_000_000, 2_000,
         )  # fmt: skip
         twin = graph_kernels.solutions(index.patterns[p], columns.arc_m[arcs].tolist(), events[e], rows[e])
         assert sorted(map(tuple, found.tolist())) == sorted(set(twin))
@@ -107,6 +108,14 @@ def test_the_engine_equals_brute_force(case: Case) -> None:
 @LONG
 def test_the_engine_equals_brute_force_at_night(case: Case) -> None:
     engine_equals_oracle(case)
+
+
+@given(cases())
+@settings(PLAIN, max_examples=150)
+def test_remembered_failures_change_no_answer(case: Case) -> None:
+    _, named = compiled(case)
+    for every in (False, True):
+        assert answers(case, named, every, remember_after=0) == answers(case, named, every)
 
 
 @given(cases())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from headgate.graphs.pattern import SELF, Constant, constant_of
 from headgate.graphs.terms import Literal, Term, order_of, value_of
 
 _KEPT = 200_000
-"""Terms remembered; past that the memory starts anew."""
+"""Names remembered; past that the memory starts anew."""
+_growing = Lock()
+"""Rows are added and tables made by one thread at a time."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,10 @@ class Dictionary:
     constants: dict[Constant, int]
     ranks: Ranks
     _rows: dict[tuple[bool, tuple[str, ...]], int] = field(default_factory=dict)
-    _row_classes: list[list[int]] = field(default_factory=list)
+    _row_classes: dict[tuple[bool, tuple[int, ...]], int] = field(default_factory=dict)
+    """Rows by what they say: whether anything goes, and the classes in use. Names that nobody asks for add none."""
     _property_rows: dict[str, int] = field(default_factory=dict)
-    _above: list[list[int]] = field(default_factory=list)
+    _above: dict[tuple[int, ...], int] = field(default_factory=dict)
     _terms: dict[Term, tuple[int, int]] = field(default_factory=dict)
     _tables: tuple[Mask, Words, Ints, Int32, Ints, Int32] | None = None
 
@@ -70,16 +74,24 @@ class Dictionary:
     def _row(self, key: tuple[bool, tuple[str, ...]]) -> int:
         literal, stated = key
         above = {c for name in stated for c in self.ontology.classes_above(name, literal=literal)}
-        self._tables = None
-        self._row_classes.append(sorted(self.classes[c] for c in above if c in self.classes))
-        found = self._rows[key] = len(self._row_classes) - 1
+        said = (not stated, tuple(sorted(self.classes[c] for c in above if c in self.classes)))
+        with _growing:
+            if said not in self._row_classes:
+                self._tables = None
+            if len(self._rows) >= _KEPT:
+                self._rows.clear()
+            found = self._rows[key] = self._row_classes.setdefault(said, len(self._row_classes))
         return found
 
     def _property_row(self, name: str) -> int:
         above = self.ontology.properties_above(name) if name != SELF else (SELF,)
-        self._tables = None
-        self._above.append(sorted(self.properties[p] for p in above if p in self.properties))
-        found = self._property_rows[name] = len(self._above) - 1
+        said = tuple(sorted(self.properties[p] for p in above if p in self.properties))
+        with _growing:
+            if said not in self._above:
+                self._tables = None
+            if len(self._property_rows) >= _KEPT:
+                self._property_rows.clear()
+            found = self._property_rows[name] = self._above.setdefault(said, len(self._above))
         return found
 
     def _term(self, term: Term) -> tuple[int, int]:
@@ -141,14 +153,15 @@ class Dictionary:
 
     def tables(self) -> tuple[Mask, Words, Ints, Int32, Ints, Int32]:
         """The rows as arrays: whether a row has any class, its classes as bits and as lists, the properties above."""
-        if self._tables is None:
-            anything = np.array([not stated for _, stated in self._rows], np.bool_)
-            bits = np.zeros((len(self._row_classes), len(self.classes) // 64 + 1), np.uint64)
-            for r, classes in enumerate(self._row_classes):
-                for c in classes:
-                    bits[r, c >> 6] |= np.uint64(1 << (c & 63))
-            self._tables = (anything, bits, *flat(self._row_classes), *flat(self._above))
-        return self._tables
+        with _growing:
+            if self._tables is None:
+                anything = np.array([any_ for any_, _ in self._row_classes], np.bool_)
+                bits = np.zeros((len(self._row_classes), len(self.classes) // 64 + 1), np.uint64)
+                for r, (_, classes) in enumerate(self._row_classes):
+                    for c in classes:
+                        bits[r, c >> 6] |= np.uint64(1 << (c & 63))
+                self._tables = (anything, bits, *flat([c for _, c in self._row_classes]), *flat(list(self._above)))
+            return self._tables
 
 
 def flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Int32]:

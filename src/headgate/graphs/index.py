@@ -79,6 +79,7 @@ class Slots:
     """Which subscriptions see which view, and by which names."""
 
     named: tuple[Named, ...]
+    names: tuple[tuple[str, ...], ...]
     view: Int32
     at: Ints
     of_view: Int32
@@ -228,7 +229,8 @@ def _slots(named: tuple[Named, ...], view: list[int], views: int, every: Collect
     for slot, v in enumerate(view):
         seen_by[v].append(slot)
     at, of_view = flat(seen_by)
-    return Slots(named, np.array(view, np.int32), at, of_view, frozenset(every))
+    names = tuple(tuple(name for name, _ in one.variables) for one in named)
+    return Slots(named, names, np.array(view, np.int32), at, of_view, frozenset(every))
 
 
 def asked_words(index: PatternIndex, event: NDArray[np.int64], slot: Int32, events: int) -> NDArray[np.uint64]:

@@ -76,16 +76,16 @@ class Bindings(Sequence[dict[str, Any]]):
         values = self._values.get(event)
         if values is None:
             values = self._values[event] = [python_of(t) for t in self.terms[event]]
-        names = self.patterns.slots.named[slot].variables
-        return {name: values[v] for (name, _), v in zip(names, vertices, strict=False)}
+        return dict(zip(self.patterns.slots.names[slot], map(values.__getitem__, vertices), strict=False))
 
 
 class Matcher:
     """An index with what it remembers between batches: values that slow conditions were asked about."""
 
-    def __init__(self, index: PatternIndex, limits: Limits = LIMITS) -> None:
+    def __init__(self, index: PatternIndex, limits: Limits = LIMITS, remember_after: int = 2_000) -> None:
         self.index = index
         self.limits = limits
+        self.remember_after = remember_after
         columns = index.columns
         slow = index.statements.slow
         self._slow = np.array(
@@ -151,7 +151,7 @@ class Matcher:
             row_of, keys, alive, batch.vertex_at, batch.term, batch.orders(np.unique(event).tolist()), event, pattern,
             columns.hom, columns.vertices_at, columns.group, columns.alike, columns.arcs_at, columns.arc_subject,
             columns.arc_object, columns.arc_m, columns.view_at, columns.view_vertex_at, columns.view_vertex,
-            self.limits.steps,
+            self.limits.steps, self.remember_after,
         )  # fmt: skip
         given_up: list[GivenUp] = []
         for c in np.flatnonzero(status < 0).tolist():
@@ -251,7 +251,7 @@ class Matcher:
         found, left = join.enumerate_all(
             row_of[event], row_of[event + 1], keys, alive, len(terms), batch.term[low:high], columns.hom[pattern],
             columns.group[inside], columns.alike[inside], columns.arc_subject[arcs], columns.arc_object[arcs],
-            columns.arc_m[arcs], self.limits.bindings + 1, self.limits.steps,
+            columns.arc_m[arcs], self.limits.bindings + 1, self.limits.steps, self.remember_after,
         )  # fmt: skip
         if left < 0:
             raise _TooMany(f"the search was given up after {self.limits.steps:,} steps")

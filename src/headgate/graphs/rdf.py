@@ -34,6 +34,7 @@ SUFFIXES = {
     ".owl": "rdf-xml",
     ".xml": "rdf-xml",
 }
+_LABEL = re.compile(r"_:([\w.-]*\w)")
 _RANDOM = re.compile(r"[0-9a-f]{30,32}")
 _LINE_OF_QUADS = re.compile(r"\s*(?:<[^>]*>|_:\S+)\s+<[^>]*>\s+(?:<[^>]*>|_:\S+|\".*\"\S*)\s+(?:<[^>]*>|_:\S+)\s*\.")
 
@@ -71,16 +72,19 @@ def read(text: str, format: str | None = None, base: str | None = None) -> list[
     if name not in FORMATS:
         raise UsageError(f"{name!r} is no RDF format", f"the formats are {', '.join(FORMATS)}")
     names: dict[str, str] = {}
+    written: set[str] = set()
 
     def blank(label: str) -> str:
         found = names.get(label)
         if found is None:
-            found = "_:" + label
-            if _RANDOM.fullmatch(label) and found not in text:
-                found = f"_:b{len(names)}"
-                while found in text:
-                    found += "_"
-            names[label] = found
+            found = label
+            if _RANDOM.fullmatch(label):
+                written.update(() if written else _LABEL.findall(text), ("H",))
+                if label not in written:
+                    found = f"b{len(names)}"
+                    while found in written:
+                        found += "_"
+            found = names[label] = "_:" + found
         return found
 
     triples: dict[Triple, None] = {}

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from headgate.graphs.kernels import Int, Int32, Ints, Mask, Words, bit, lower
 
 _ONE = np.uint64(1)
-_REMEMBER_AFTER = 2_000
-"""Steps of one join after which failures are remembered; shorter joins are not worth a table."""
 _REMEMBERED = 1 << 16
 
 
@@ -165,10 +163,11 @@ def _find(table: Int32, stored: Ints, mixed: np.uint64, key: Ints) -> Int:
 def join(
     keys: Ints, alive: Mask, span: Ints, n: Int, k: Int, m_of_arc: Int32, arc_s: Int32, arc_o: Int32, group: Int32,
     alike: Mask, hom: bool, term: Int32, dom: Words, order: Int32, lead: Int32, check_at: Ints, check: Int32,
-    last: Int32, value: Int32, cursor: Ints, found: Int32, budget: Int,
+    last: Int32, value: Int32, cursor: Ints, found: Int32, budget: Int, remember_after: Int,
 ) -> tuple[Int, Int]:  # fmt: skip
     """Backtracking over the vertices in `order`. Solutions go into the rows of `found` until it is full.
 
+    Failures are remembered after so many steps; a shorter join is not worth a table.
     Returns their number and what is left of the budget of steps; a budget below zero means that it gave up.
     """
     value[0] = 0
@@ -252,7 +251,7 @@ def join(
         # A subtree that was entered before remembering began is never remembered as failed by mistake: the key is
         # computed from what is bound, and the count tells whether it gave a solution.
         entered[depth] = count
-        if not remembering and started - budget > _REMEMBER_AFTER:
+        if not remembering and started - budget > remember_after:
             remembering = True
             table = np.full(4 * _REMEMBERED, -1, np.int32)
             stored = np.empty((256, 1 + k + words), np.int64)
@@ -278,7 +277,7 @@ def verify(
     hom: Mask, vertices_at: Ints, group: Int32, alike: Mask, arcs_at: Ints, arc_s: Int32, arc_o: Int32, arc_m: Int32,
     # what is asked of a pattern: views of it, each an order of its vertices
     view_at: Ints, view_vertex_at: Ints, view_vertex: Int32,
-    budget: Int,
+    budget: Int, remember_after: Int,
 ) -> tuple[NDArray[np.int8], Int32, Int32, Int32, NDArray[np.int64]]:  # fmt: skip
     """For each candidate 1 if it holds, 0 if not, -1 if the join gave up. For each that holds, and each view of its
     pattern, the candidate, the view and the solution whose vertices are least in the order of the view (v_order: equal
@@ -330,7 +329,7 @@ def verify(
         plan(dom, span, k, subjects, objects, groups, order, place, lead, check_at, check, last)
         count, left = join(
             keys, alive, span, n, k, wanted, subjects, objects, groups, alikes, hom[p], terms, dom, order, lead,
-            check_at, check, last, value, cursor, found, budget,
+            check_at, check, last, value, cursor, found, budget, remember_after,
         )  # fmt: skip
         counters[1] += budget - left
         if left < 0:
@@ -368,7 +367,7 @@ def verify(
                     dom[x] = fresh[0, :words]
                     count, left = join(
                         keys, alive, span, n, k, wanted, subjects, objects, groups, alikes, hom[p], terms, dom, order,
-                        lead, check_at, check, last, value, cursor, found, budget,
+                        lead, check_at, check, last, value, cursor, found, budget, remember_after,
                     )  # fmt: skip
                     counters[1] += budget - left
                     dom[x] = kept
@@ -425,7 +424,7 @@ def open_domains(dom: Words, k: Int, hom: bool) -> None:
 @njit(cache=True)
 def enumerate_all(
     low: Int, high: Int, keys: Ints, alive: Mask, n: Int, term: Int32, hom: bool, group: Int32, alike: Mask,
-    arc_s: Int32, arc_o: Int32, arc_m: Int32, most: Int, budget: Int,
+    arc_s: Int32, arc_o: Int32, arc_m: Int32, most: Int, budget: Int, remember_after: Int,
 ) -> tuple[Int32, Int]:  # fmt: skip
     """All solutions of one pattern in one event, at most `most` of them; and what is left of the budget of steps."""
     k, arcs = len(group), len(arc_s)
@@ -443,6 +442,6 @@ def enumerate_all(
     plan(dom, span, k, arc_s, arc_o, group, order, place, lead, check_at, check, last)
     count, left = join(
         keys, alive, span, n, k, arc_m, arc_s, arc_o, group, alike, hom, term, dom, order, lead, check_at, check, last,
-        value, np.empty((2, k), np.int64), found, budget,
+        value, np.empty((2, k), np.int64), found, budget, remember_after,
     )  # fmt: skip
     return found[:count].copy(), left
