@@ -196,12 +196,6 @@ def test_names_are_given_back() -> None:
     assert cover("x > 5", {"low": "x > 1", "high": "x > 9"}, {"x": "double"}).by == ("low",)
 
 
-def test_sequences_cover_their_equals_only() -> None:
-    one = "SELECT * FROM stock NEXT {$2.price > $1.price} stock"
-    assert cover(one, [one]).covered is True
-    assert cover(one, ["SELECT * FROM stock NEXT {$2.price > 5} stock"]).covered is None
-
-
 def test_a_bad_text_is_refused_with_a_caret() -> None:
     with pytest.raises(TypeProblem, match=r"x = 'a'"):
         cover("x = 'a'", [], {"x": "double"})
