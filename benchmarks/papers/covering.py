@@ -19,9 +19,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+
 from benchmarks.papers import covering_workloads as workloads
 from benchmarks.papers.covering_workloads import Instance
-
 from headgate.covering import exact, rspc
 from headgate.covering.coverset import CoverSet
 from headgate.covering.decision import Procedure, decide_pieces

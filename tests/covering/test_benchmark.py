@@ -39,6 +39,7 @@ def test_the_covered_scenarios_are_covered_and_the_others_not(seed: int) -> None
         assert bool(made.covering.any()) is expected
 
 
+@pytest.mark.slow
 def test_every_figure_is_drawn(tmp_path: Path) -> None:
     rows = [row for part in ("gaps", "growth", "chain", "loss") for row in covering.PARTS[part](TINY)]
     rng = np.random.default_rng(0)
