@@ -92,7 +92,7 @@ class PairwiseDemotingBook(Book):
 @pytest.mark.parametrize("book", [Book, PairwiseBook, DemotingBook, PairwiseDemotingBook])
 def test_matches_with_covering_equal_matches_without(book: type[Book]) -> None:
     case = book.TestCase
-    case.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+    case.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
     case("runTest").runTest()
 
 
@@ -178,7 +178,7 @@ def test_names_are_checked() -> None:
         CoverSet(demote="all")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(-1000, 1000), min_size=70, max_size=300), st.randoms())
 def test_rows_survive_compaction_and_renumbering(cuts: list[int], random: Any) -> None:
     covers = CoverSet({"x": "bigint"})

@@ -119,7 +119,10 @@ class _Reader:
             return EVERYTHING if (operand.value is None) is lit.truth else NOTHING
         if lit.default and self._default(operand) is not None:
             return NOTHING if lit.truth else EVERYTHING
-        dimension = self._dimension(operand, terms.textual(operand), lit)
+        if isinstance(operand, ast.Attribute):
+            dimension = of_attribute(self._attribute(operand))
+        else:
+            dimension = self._dimension(operand, terms.textual(operand), lit)
         if lit.truth:
             return _box(dimension, MISSING if dimension.nullable else NONE)
         return self._guarded(dimension, PRESENT, operand, lit)
@@ -193,9 +196,9 @@ class _Reader:
         return self._attribute(operand).default if isinstance(operand, ast.Attribute) else None
 
     def _dimension(self, term: Node, textual: bool, lit: Lit) -> Dimension:
-        """The dimension of an attribute, or of a term that is a text or a number."""
-        if isinstance(term, ast.Attribute):
-            return of_attribute(self._attribute(term))
+        """The dimension of an attribute, or of a term that is a text or a number; an untyped attribute is a term."""
+        if isinstance(term, ast.Attribute) and (attribute := self._attribute(term)).type is not None:
+            return of_attribute(attribute)
         return Dimension(("term", lit.default, textual, term), domain.STRING if textual else domain.TERM)
 
     def _guarded(self, dimension: Dimension, portion: Portion, operand: Node, lit: Lit) -> Union:

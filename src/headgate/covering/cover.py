@@ -12,6 +12,8 @@ from headgate.covering.boxes import TooWide, Union
 from headgate.covering.decision import Decision, Procedure, decide
 from headgate.covering.grid import Grid, Rows
 from headgate.covering.reading import Source, checked, schema_of, union_of
+from headgate.covering.sequences import sequence_covered
+from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.schema import Schema
 
@@ -60,8 +62,11 @@ def cover(
     sources = [Source(text, missing), *(Source(o, missing) if isinstance(o, str) else Source(*o) for o in given)]
     bodies, resolved = checked(sources, schema_of(schema))
     for name, source, body in zip(names, sources[1:], bodies[1:], strict=True):
-        if body == bodies[0] and source.missing == missing:
-            return Cover(True, None, (name,), 1.0, "same")
+        if source.missing == missing:
+            if body == bodies[0] and getattr(body, "publish", None) is None:
+                return Cover(True, None, (name,), 1.0, "same")
+            if _sequences(bodies[0], body, missing, procedure):
+                return Cover(True, None, (name,), 1.0, "sequence")
     grid = Grid()
     rows = Rows(grid)
     owners: list[int] = []
@@ -77,6 +82,12 @@ def cover(
         return Cover(None, None, (), 0.0, "wide")
     decision = decide(rows, np.arange(rows.count), subject, procedure)
     return _answer(decision, grid, [names[o] for o in owners], wide)
+
+
+def _sequences(inner: Node, outer: Node, missing: str, procedure: Procedure) -> bool:
+    if isinstance(inner, ast.Pattern) and isinstance(outer, ast.Pattern):
+        return sequence_covered(inner, outer, missing, procedure)
+    return False
 
 
 def _union(body: Node, source: Source, schema: Schema) -> Union | None:

@@ -83,8 +83,10 @@ def _permissive(body: Node) -> Catalogue:
 
 
 def union_of(body: Node, missing: str, schema: Schema, limit: int = LIMIT) -> Union:
-    """The boxes of a checked body. A sequence is one opaque atom: it covers its equals."""
+    """The boxes of a checked body. A sequence is one opaque atom: it covers its equals, unless it PUBLISHes."""
     if isinstance(body, ast.Pattern):
-        dimension = Dimension(("sequence", missing, body), domain.choice(2), False)
+        dimension = Dimension(
+            ("sequence", missing, body if body.publish is None else object()), domain.choice(2), False
+        )
         return ({dimension: Portion(dimension.domain.compare("=", 1))},)
     return boxes_of(normalise(body, missing, schema), schema, limit)
