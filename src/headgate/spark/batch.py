@@ -152,14 +152,16 @@ def counts_schema() -> StructType:
     return StructType([*fields, StructField("count", LongType())])
 
 
-def _frames(df: DataFrame | Mapping[str, DataFrame], on: str | None) -> dict[str | None, DataFrame]:
+def _frames(df: DataFrame | Mapping[str, DataFrame], on: str | None) -> Mapping[str | None, DataFrame]:
     if not isinstance(df, Mapping):
         return {on: df}
     if on is not None:
         raise UsageError("`on` names the stream of one frame", "the keys of the dict name the streams already")
     if not df:
         raise UsageError("there is no frame to match", "pass {stream: frame}")
-    return {**df}
+    frames: dict[str | None, DataFrame] = {}
+    frames.update(df.items())
+    return frames
 
 
 def _stream(name: str | None, shipped: Shipped) -> str:

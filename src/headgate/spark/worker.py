@@ -1,7 +1,7 @@
 """What runs in Spark's Python workers: batches of selected columns in, rows of matches out.
 
 A `Matching` is pickled into the task: it names plans and never holds one. Small batches are gathered before they are
-matched, because the engine is the faster the more events it sees at once; the rows of an event do not depend on the cut.
+matched, because the engine is the faster the more events it sees at once; the matches do not depend on the cut.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 BATCH_ROWS = 65_536
 BATCH_BYTES = 64 << 20
 ERROR = pa.struct([("code", pa.string()), ("reason", pa.string()), ("event", pa.string())])
-COUNTS = pa.schema(
-    [*(pa.field(n, pa.string()) for n in ("stream", "subscription", "error")), pa.field("count", pa.int64())]
-)
+_TEXT: Any = pa.string()
+COUNTS = pa.schema([("stream", _TEXT), ("subscription", _TEXT), ("error", _TEXT), ("count", pa.int64())])
 _MERGED_ROWS = 1_000_000
 
 
