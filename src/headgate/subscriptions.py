@@ -359,6 +359,10 @@ class Subscriptions:
         self._changed.clear()
         return self._plan
 
+    def part(self, names: Iterable[str]) -> Plan:
+        """A plan of some of the subscriptions alone, with the streams of the whole book: a shard of a large one."""
+        return Plan.of({name: self._entry(name) for name in names}, self._catalogue, None, [])
+
 
 def _schema(statement: ast.CreateStream) -> Schema:
     attributes: dict[ast.Path, Attribute] = {}

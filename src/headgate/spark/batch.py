@@ -1,0 +1,176 @@
+"""`match`: a frame of events to a frame of matches, on a batch or a stream, in one pass of `mapInArrow`.
+
+The result has the columns of `plan.match`, with the event's own id in place of a row number:
+
+    id, stream, event, subscription, output, labels, error
+
+`error` is null in a match. Where an event cannot be used it is a struct of `code`, `reason` and `event` (its text), and
+the row is about that event and no subscription: bad events travel in the same frame, because a Spark query has one
+output and must not lose them. `split` parts the two. With `errors="raise"` the first bad event fails the query and
+there is no such column.
+
+`output="counts"` gives stream, subscription, error and count; bad events are counted by the code of their error. On a
+stream these are running totals: write them in update or complete mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
+
+from headgate import Plan, Subscriptions, UsageError
+from headgate.language.catalogue import nearest
+from headgate.schema import Path, Schema
+from headgate.spark.frame import EVENT, EventId, selected
+from headgate.spark.shards import SHARD_SIZE, shards
+from headgate.spark.ship import Shipment, ship
+from headgate.spark.worker import Matching
+
+OUTPUTS = ("matches", "counts")
+ERRORS = ("rows", "raise")
+ERROR_TYPE = StructType([StructField(n, StringType()) for n in ("code", "reason", "event")])
+Book = Subscriptions | Plan | Sequence[Plan]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """Plans that are with the workers, and what the driver must know of them to ask for matches."""
+
+    shipment: Shipment
+    schemas: Mapping[str, Schema]
+    needs: Mapping[str, frozenset[Path]]
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(stream for stream, paths in self.needs.items() if paths) or tuple(self.schemas)
+
+    @classmethod
+    def of(cls, shipment: Shipment, plans: Sequence[Plan]) -> Shipped:
+        schemas = dict(plans[-1].schemas)
+        return cls(shipment, schemas, {s: frozenset().union(*(p.needs(s) for p in plans)) for s in schemas})
+
+
+def match(
+    df: DataFrame | Mapping[str, DataFrame],
+    subs: Book,
+    on: str | None = None,
+    event_id: EventId | Mapping[str, EventId] = None,
+    *,
+    output: str = "matches",
+    errors: str = "rows",
+    json: str | None = None,
+    plans: str | None = None,
+    shard: int = SHARD_SIZE,
+) -> DataFrame:
+    """The matches of the events of a frame, or of {stream: frame} for several streams.
+
+    `event_id` names what identifies an event for ever: a column, several, or an expression; of any type. A frame read
+    from Kafka has its own. With `json` the events are texts in that column, decoded by Headgate, so that a broken one
+    is an error row. `plans` is a folder that all hosts see; without it the plan travels through the session. A book
+    larger than `shard` subscriptions is compiled and shipped in several parts.
+    """
+    if output not in OUTPUTS:
+        raise UsageError(f"output = {output!r} is unknown", f"choose one of {', '.join(OUTPUTS)}")
+    if errors not in ERRORS:
+        raise UsageError(f"errors = {errors!r} is unknown", f"choose one of {', '.join(ERRORS)}")
+    frames = _frames(df, on)
+    session = next(iter(frames.values())).sparkSession
+    made = shards(subs, shard)
+    shipped = Shipped.of(ship(made, session, folder=plans), made)
+    named = {_stream(s, shipped): frame for s, frame in frames.items()}
+    ids = event_id if isinstance(event_id, Mapping) else dict.fromkeys(named, event_id)
+    return matched(named, shipped, ids, output=output, errors=errors, json=json)
+
+
+def matched(
+    frames: Mapping[str, DataFrame],
+    shipped: Shipped,
+    event_ids: Mapping[str, EventId],
+    *,
+    output: str = "matches",
+    errors: str = "rows",
+    json: str | None = None,
+) -> DataFrame:
+    """As `match`, for plans that are shipped already."""
+    inputs = {
+        stream: selected(frame, shipped.schemas[stream], shipped.needs[stream], event_ids.get(stream), json)
+        for stream, frame in frames.items()
+    }
+    kinds = {frame.schema[EVENT].dataType for frame in inputs.values()}
+    counting = output == "counts"
+    results = []
+    for stream, frame in inputs.items():
+        kind = frame.schema[EVENT].dataType
+        task = Matching(shipped.shipment, stream, counting, errors == "rows")
+        result = frame.mapInArrow(task, counts_schema() if counting else matches_schema(kind, errors == "rows"))
+        if len(kinds) > 1 and not counting:
+            # Streams with ids of different types meet in text.
+            result = result.withColumn("event", fn.col("event").cast("string"))
+        results.append(result)
+    whole = reduce(DataFrame.unionByName, results)
+    if not counting:
+        return whole
+    summed = whole.groupBy("stream", "subscription", "error").agg(fn.sum("count").alias("count"))
+    return summed if errors == "rows" else summed.drop("error")
+
+
+def split(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The matches, and the events that could not be used: id, stream, event, code, reason, text."""
+    matches = df.where("error IS NULL").drop("error")
+    errors = df.where("error IS NOT NULL").select(
+        "id", "stream", "event", "error.code", "error.reason", fn.col("error.event").alias("text")
+    )
+    return matches, errors
+
+
+def deduplicated(df: DataFrame) -> DataFrame:
+    """Each match once: for readers of a sink that may repeat, such as Kafka. A stream forgets by its watermark."""
+    return df.dropDuplicatesWithinWatermark(["id"]) if df.isStreaming else df.dropDuplicates(["id"])
+
+
+def matches_schema(event: DataType, error_rows: bool) -> StructType:
+    text = StringType()
+    fields = [
+        ("id", text),
+        ("stream", text),
+        ("event", event),
+        ("subscription", text),
+        ("output", text),
+        ("labels", text),
+    ]
+    made = StructType([StructField(name, kind) for name, kind in fields])
+    return made.add("error", ERROR_TYPE) if error_rows else made
+
+
+def counts_schema() -> StructType:
+    fields = [StructField(n, StringType()) for n in ("stream", "subscription", "error")]
+    return StructType([*fields, StructField("count", LongType())])
+
+
+def _frames(df: DataFrame | Mapping[str, DataFrame], on: str | None) -> Mapping[str | None, DataFrame]:
+    if not isinstance(df, Mapping):
+        return {on: df}
+    if on is not None:
+        raise UsageError("`on` names the stream of one frame", "the keys of the dict name the streams already")
+    if not df:
+        raise UsageError("there is no frame to match", "pass {stream: frame}")
+    frames: dict[str | None, DataFrame] = {}
+    frames.update(df.items())
+    return frames
+
+
+def _stream(name: str | None, shipped: Shipped) -> str:
+    if name is not None:
+        if name not in shipped.schemas:
+            known = ", ".join(shipped.schemas) or "none"
+            raise UsageError(f"there is no stream {name}", nearest(name, shipped.schemas, f"the book has: {known}"))
+        return name
+    if len(shipped.streams) != 1:
+        hint = f"say on= one of {', '.join(shipped.streams)}" if shipped.streams else "add a subscription first"
+        raise UsageError("which stream is this?" if shipped.streams else "the book is empty", hint)
+    return shipped.streams[0]

@@ -1,0 +1,194 @@
+"""The plans of a host: files named by their content, mapped by every worker process, fetched once.
+
+A plan of a million subscriptions weighs hundreds of megabytes. Spark's own means give each executor its own copy, or
+each task its own object; here the first process of a host that needs a plan fetches it under a lock, checks it against
+its name, and all processes map the one file, so that they share its pages. What was moved is written down in a ledger.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import xxhash
+
+from headgate.errors import EnvironmentProblem, PlanError
+from headgate.plan import Plan
+
+FOLDER = "HEADGATE_CACHE"
+"""The environment variable that names the folder; by default one of this user in the folder for temporary files."""
+KEPT_DAYS = 7.0
+_OPEN_PLANS = 32
+_LEDGER = "moved.jsonl"
+_opened: OrderedDict[str, Plan] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """A file by its content: the digest is its name, everywhere."""
+
+    digest: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.digest}.plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One line of the ledger: `bytes` is 0 where the file was linked and not copied."""
+
+    digest: str
+    bytes: int
+    origin: str
+    process: int
+
+
+Fetch = Callable[[Filed, Path], int]
+"""Brings a file to a path and says how many bytes it copied; raises OSError where it cannot."""
+
+
+def folder() -> Path:
+    named = os.environ.get(FOLDER)
+    made = Path(named) if named else Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}" / "plans"
+    made.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return made
+
+
+def keep(write: Callable[[Path], None], where: Path | None = None) -> Filed:
+    """File what `write` writes; a file that is there already stays as it is."""
+    home = where or folder()
+    home.mkdir(parents=True, exist_ok=True)
+    fresh = home / f".new.{os.getpid()}.{time.monotonic_ns()}"
+    try:
+        write(fresh)
+        filed = Filed(digest(fresh), fresh.stat().st_size)
+        fresh.replace(home / filed.name)
+    finally:
+        fresh.unlink(missing_ok=True)
+    if where is None:
+        _prune(home)
+    return filed
+
+
+def plan(filed: Filed, fetches: Sequence[tuple[str, Fetch]]) -> Plan:
+    """The plan, mapped; kept open for the next task of this process."""
+    found = _opened.get(filed.digest)
+    if found is None:
+        found = _opened[filed.digest] = Plan.open(path(filed, fetches))
+        while len(_opened) > _OPEN_PLANS:
+            _opened.popitem(last=False)
+    _opened.move_to_end(filed.digest)
+    return found
+
+
+def path(filed: Filed, fetches: Sequence[tuple[str, Fetch]] = ()) -> Path:
+    """The file on this host, fetched from the first origin that has it."""
+    home = folder()
+    target = home / filed.name
+    if _touched(target):
+        return target
+    with _locked(home / f".{filed.digest}.lock"):
+        if _touched(target):
+            return target
+        problems = []
+        for origin, fetch in fetches:
+            fresh = home / f".{filed.name}.{os.getpid()}"
+            try:
+                copied = fetch(filed, fresh)
+                if digest(fresh) != filed.digest:
+                    raise OSError(f"it is not what was sent ({fresh.stat().st_size:,} of {filed.size:,} bytes)")
+                fresh.replace(target)
+            except OSError as problem:
+                problems.append(f"{origin}: {problem}")
+                continue
+            finally:
+                fresh.unlink(missing_ok=True)
+            _note(home, Moved(filed.digest, copied, origin, os.getpid()))
+            return target
+    tried = "; ".join(problems) or "no origin was named"
+    raise PlanError(
+        f"the plan {filed.digest} does not reach this host: {tried}",
+        "name a folder that all hosts see with plans=, or a store that they can reach",
+    )
+
+
+def moved() -> list[Moved]:
+    """What came to this host so far."""
+    ledger = folder() / _LEDGER
+    if not ledger.exists():
+        return []
+    return [Moved(**json.loads(line)) for line in ledger.read_text("utf-8").splitlines()]
+
+
+def link_or_copy(source: Path, target: Path) -> int:
+    """The same file under a second name where the file system can, else a copy; the bytes copied."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(source, target)
+        return target.stat().st_size
+    return 0
+
+
+def digest(file: Path) -> str:
+    state = xxhash.xxh3_128()
+    with file.open("rb") as f:
+        while chunk := f.read(1 << 22):
+            state.update(chunk)
+    return state.hexdigest()
+
+
+def forget() -> None:
+    """Close what this process has open."""
+    _opened.clear()
+
+
+def _touched(target: Path) -> bool:
+    """Whether the file is there; if so, it counts as used now."""
+    try:
+        os.utime(target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    try:
+        handle = file.open("a")
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"the cache folder {file.parent} cannot be written: {problem.strerror}", f"name another one with {FOLDER}"
+        ) from None
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _note(home: Path, line: Moved) -> None:
+    with (home / _LEDGER).open("a", encoding="utf-8") as f:
+        f.write(json.dumps(asdict(line)) + "\n")
+
+
+def _prune(home: Path) -> None:
+    """A file that nobody asked for in a week goes; those who have it mapped keep their pages."""
+    oldest = time.time() - KEPT_DAYS * 86400
+    for file in home.glob("*.plan"):
+        try:
+            if file.stat().st_mtime < oldest:
+                file.unlink()
+        except FileNotFoundError:
+            continue

@@ -1,0 +1,160 @@
+"""One small face for two databases: SQLite in a file, PostgreSQL by URL.
+
+Statements are written once, with `?` for values. SQLite runs in WAL mode, so that readers and one writer do not wait
+for each other. Writers go one at a time in both: versions and log ids must become visible in their order, or a follower
+that has seen 7 would never look for a 6 that commits later.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headgate.errors import EnvironmentProblem, UsageError
+from headgate.store.migrations import STEPS
+
+Row = tuple[Any, ...]
+PATIENCE_S = 60.0
+_WRITERS = 0x6865616467617465
+"""The key of PostgreSQL's advisory lock that writers take turns with."""
+
+
+class Database:
+    """Safe for several threads: each has its own connection. Pickled, it is its URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._postgres = url.startswith(("postgresql://", "postgres://"))
+        if not self._postgres and "://" in url and not url.startswith("sqlite://"):
+            raise UsageError(f"{url} is no store", "a store is the path of a file, or postgresql://...")
+        self._local = threading.local()
+        try:
+            self._migrate()
+        except BaseException:
+            self.close()
+            raise
+
+    def __reduce__(self) -> tuple[type[Database], tuple[str]]:
+        return type(self), (self.url,)
+
+    @property
+    def path(self) -> Path | None:
+        """The file of a SQLite store."""
+        return None if self._postgres else Path(self.url.removeprefix("sqlite://"))
+
+    # -- statements
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """What a query finds."""
+        return list(self._connection().execute(self._spelt(sql), values).fetchall())
+
+    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """The first column of the first row, or None."""
+        found = self.rows(sql, values)
+        return found[0][0] if found else None
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """The number of rows that a statement changed."""
+        return int(self._connection().execute(self._spelt(sql), values).rowcount)
+
+    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection().cursor().executemany(self._spelt(sql), rows)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction of the only writer. All of it takes effect, or nothing."""
+        connection = self._connection()
+        if self._postgres:
+            connection.execute("BEGIN")
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS,))
+        else:
+            connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close this thread's connection; the next statement opens another."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            del self._local.connection
+
+    # -- connections
+
+    def _spelt(self, sql: str) -> str:
+        return sql.replace("?", "%s") if self._postgres else sql
+
+    def _connection(self) -> Any:
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._postgresql() if self._postgres else self._sqlite()
+        return connection
+
+    def _sqlite(self) -> sqlite3.Connection:
+        assert self.path is not None
+        try:
+            made = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None)
+            made.execute("PRAGMA journal_mode = WAL")
+            made.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error as problem:
+            raise EnvironmentProblem(
+                f"cannot open the store {self.path}: {problem}", "is it a file you may write?"
+            ) from None
+        return made
+
+    def _postgresql(self) -> Any:
+        try:
+            import psycopg
+        except ImportError:
+            hint = "pip install 'headgate[postgres]'"
+            raise EnvironmentProblem("a store on PostgreSQL needs the package psycopg", hint) from None
+        try:
+            return psycopg.connect(self.url, autocommit=True)
+        except psycopg.Error as problem:
+            raise EnvironmentProblem(f"cannot reach the store: {str(problem).strip()}") from None
+
+    # -- tables
+
+    def _migrate(self) -> None:
+        """Bring the tables up to this version; a store of a newer version is left alone."""
+        applied = self._applied()
+        if applied > len(STEPS):
+            raise EnvironmentProblem(
+                f"the store has tables of version {applied}, this Headgate knows {len(STEPS)}", "use a newer Headgate"
+            )
+        if applied == len(STEPS):
+            return
+        words = {
+            "serial": "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"
+            if self._postgres
+            else "INTEGER PRIMARY KEY AUTOINCREMENT",
+            "bytes": "BYTEA" if self._postgres else "BLOB",
+        }
+        with self.writing():
+            # Looked at again: another process may have been first.
+            for number in range(self._applied(), len(STEPS)):
+                for statement in STEPS[number]:
+                    self.execute(statement.format(**words))
+                if number == 0:
+                    self.execute("INSERT INTO facts VALUES ('store', ?)", (str(uuid.uuid4()),))
+                    self.execute("INSERT INTO facts VALUES ('tables', '0')")
+                self.execute("UPDATE facts SET value = ? WHERE name = 'tables'", (str(number + 1),))
+
+    def _applied(self) -> int:
+        known = (
+            "SELECT 1 FROM information_schema.tables WHERE table_name = 'facts' AND table_schema = current_schema()"
+            if self._postgres
+            else "SELECT 1 FROM sqlite_master WHERE name = 'facts'"
+        )
+        if self.value(known) is None:
+            return 0
+        return int(self.value("SELECT value FROM facts WHERE name = 'tables'"))

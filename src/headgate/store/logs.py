@@ -1,0 +1,150 @@
+"""The logs of a store: events to match, notifications to deliver, errors, and the version of each micro-batch.
+
+The ids of a log grow in the order in which rows become visible, so a reader that remembers the last one it saw misses
+nothing. Notifications come in by jobs: tasks stage their rows, and one transaction moves them all; a match that is
+there already stays as it is, by its id. So a job that is done twice, or half and then again, leaves each match once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.store.database import Database
+
+STAGED = ("id", "kind", "stream", "event", "subscription", "output", "labels", "code", "reason", "body")
+MATCH, ERROR = "match", "error"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    id: int
+    stream: str
+    body: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    seq: int
+    id: str
+    stream: str
+    event: str
+    subscription: str
+    output: str | None
+    labels: str | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An event that could not be used; `body` is its text."""
+
+    seq: int
+    id: str
+    stream: str
+    event: str | None
+    code: str
+    reason: str
+    body: str | None
+    at: float
+
+
+class Logs:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # -- events
+
+    def append(self, stream: str, bodies: Iterable[str]) -> int:
+        """Add events, JSON texts; the id of the last one."""
+        now = time.time()
+        with self._database.writing():
+            rows = [(stream, body, now) for body in bodies]
+            self._database.many("INSERT INTO events (stream, body, at) VALUES (?, ?, ?)", rows)
+            return self.last()
+
+    def last(self) -> int:
+        return int(self._database.value("SELECT coalesce(max(id), 0) FROM events"))
+
+    def events(self, since: int, until: int, stream: str | None = None) -> list[LoggedEvent]:
+        """The events with ids above `since` and up to `until`."""
+        sql, values = "SELECT id, stream, body, at FROM events WHERE id > ? AND id <= ?", [since, until]
+        if stream is not None:
+            return [
+                LoggedEvent(*r) for r in self._database.rows(f"{sql} AND stream = ? ORDER BY id", (*values, stream))
+            ]
+        return [LoggedEvent(*r) for r in self._database.rows(f"{sql} ORDER BY id", values)]
+
+    def until(self, since: int, count: int) -> int:
+        """The id of the event `count` events after `since`, or of the last one there is."""
+        found = self._database.value(
+            "SELECT max(id) FROM (SELECT id FROM events WHERE id > ? ORDER BY id LIMIT ?) AS next", (since, count)
+        )
+        return since if found is None else int(found)
+
+    def trim(self, until: int) -> int:
+        """Forget the events up to an id; how many there were."""
+        return self._database.execute("DELETE FROM events WHERE id <= ?", (until,))
+
+    # -- notifications and errors
+
+    def stage(self, job: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Rows of one task of a job; nobody sees them before `commit`."""
+        marks = ", ".join("?" * (len(STAGED) + 1))
+        values = ([job, *(row.get(name) for name in STAGED)] for row in rows)
+        with self._database.writing():
+            self._database.many(f"INSERT INTO staged (job, {', '.join(STAGED)}) VALUES ({marks})", values)  # noqa: S608 - constants of this module
+
+    def commit(self, jobs: Sequence[str]) -> None:
+        """Make the rows of jobs visible, all at once."""
+        now = time.time()
+        with self._database.writing():
+            for job in jobs:
+                self._database.execute(
+                    """INSERT INTO notifications (id, stream, event, subscription, output, labels, at)
+                    SELECT id, stream, event, subscription, output, labels, ? FROM staged
+                    WHERE job = ? AND kind = 'match' ORDER BY event, subscription ON CONFLICT (id) DO NOTHING""",
+                    (now, job),
+                )
+                self._database.execute(
+                    """INSERT INTO errors (id, stream, event, code, reason, body, at)
+                    SELECT id, stream, event, code, reason, body, ? FROM staged
+                    WHERE job = ? AND kind = 'error' ORDER BY event ON CONFLICT (id) DO NOTHING""",
+                    (now, job),
+                )
+                self._database.execute("DELETE FROM staged WHERE job = ?", (job,))
+
+    def abort(self, jobs: Sequence[str]) -> None:
+        with self._database.writing():
+            for job in jobs:
+                self._database.execute("DELETE FROM staged WHERE job = ?", (job,))
+
+    def notifications(self, since: int = 0, most: int = 10_000) -> list[Notification]:
+        """Notifications after the one numbered `since`."""
+        sql = "SELECT seq, id, stream, event, subscription, output, labels, at FROM notifications WHERE seq > ?"
+        return [Notification(*row) for row in self._database.rows(f"{sql} ORDER BY seq LIMIT ?", (since, most))]
+
+    def last_notification(self) -> int:
+        return int(self._database.value("SELECT coalesce(max(seq), 0) FROM notifications"))
+
+    def errors(self, since: int = 0, most: int = 10_000) -> list[Problem]:
+        sql = "SELECT seq, id, stream, event, code, reason, body, at FROM errors WHERE seq > ?"
+        return [Problem(*row) for row in self._database.rows(f"{sql} ORDER BY seq LIMIT ?", (since, most))]
+
+    # -- micro-batches
+
+    def version_of(self, query: str, batch: int, version: int) -> int:
+        """The version that a micro-batch uses: `version` if it has none yet, else the one it had the first time."""
+        self._database.execute(
+            "INSERT INTO batches (query, batch, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (query, batch, version),
+        )
+        found = self._database.value("SELECT version FROM batches WHERE query = ? AND batch = ?", (query, batch))
+        return int(found)
+
+    def recorded(self, query: str, batch: int) -> int | None:
+        found = self._database.value("SELECT version FROM batches WHERE query = ? AND batch = ?", (query, batch))
+        return None if found is None else int(found)
