@@ -163,7 +163,7 @@ SPARK: dict[str, object] = {
 
 def test_a_spark_schema_is_read_from_its_json_or_from_the_object() -> None:
     class StructType:
-        def jsonValue(self) -> dict[str, object]:
+        def jsonValue(self) -> dict[str, object]:  # noqa: N802 - Spark calls it so
             return SPARK
 
     schema = Schema.from_spark("s", StructType(), time="at")

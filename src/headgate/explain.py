@@ -119,7 +119,7 @@ def _reaches(body: Node, chosen: tuple[Node, ...], values: Mapping[Node, bool | 
     options = [[v for v in (True, False) if v is not values[n]] for n in chosen]
     assignments: list[tuple[bool, ...]] = [()]
     for choice in options:
-        assignments = [a + (v,) for a in assignments for v in choice]
+        assignments = [(*a, v) for a in assignments for v in choice]
     return any((_value(body, {**values, **dict(zip(chosen, a, strict=True))}) is True) == wanted for a in assignments)
 
 

@@ -361,7 +361,7 @@ class Subscriptions:
 
     def part(self, names: Iterable[str]) -> Plan:
         """A plan of some of the subscriptions alone, with the streams of the whole book: a shard of a large one."""
-        return Plan.of({name: self._entry(name) for name in names}, self._catalogue, None, [])
+        return Plan.of({name: self._entry(name) for name in names}, self._catalogue, self._tools, None, [])
 
 
 def _schema(statement: ast.CreateStream) -> Schema:
@@ -387,7 +387,8 @@ def _schema(statement: ast.CreateStream) -> Schema:
 
 def _default(value: Any, kind: Type, column: ast.ColumnDefinition) -> Any:
     """The DEFAULT as a value of its column's type."""
-    wanted = {"boolean": bool, "bigint": int, "double": (int, float), "string": str, "timestamp": int}.get(kind.kind)
+    types: dict[str, Any] = {"boolean": bool, "bigint": int, "double": (int, float), "string": str, "timestamp": int}
+    wanted = types.get(kind.kind)
     if value is None:
         return None
     if kind.array or wanted is None or not isinstance(value, wanted) or (isinstance(value, bool) != (wanted is bool)):

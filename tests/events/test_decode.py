@@ -42,7 +42,7 @@ GOOD = [
     ("timestamp", "1970-01-01t00:00:00z", 0),
     ("timestamp", 7, 7),
     ("timestamp", date(1970, 1, 2), DAY),
-    ("timestamp", datetime(1970, 1, 2), DAY),
+    ("timestamp", datetime(1970, 1, 2), DAY),  # noqa: DTZ001 - a time without a zone is the case
     ("timestamp", datetime(1970, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))), 0),
     ("timestamp", pd.Timestamp("1970-01-01T00:00:00.000001999"), 1),
     ("timestamp", np.datetime64("1969-12-31T23:59:59.999999999"), -1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ def test_the_sample_has_matches_to_compare() -> None:
 @settings(max_examples=40, deadline=None)
 def test_the_cut_into_batches_changes_nothing(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(EVENTS)]
-    assert fed(EVENTS[a:b] for a, b in zip(edges, edges[1:], strict=False)).equals(WHOLE)
+    assert fed(EVENTS[a:b] for a, b in pairwise(edges)).equals(WHOLE)
 
 
 def test_rejected_events_count_as_rows() -> None:
@@ -54,7 +55,10 @@ def test_rows_of_different_streams_are_counted_apart() -> None:
 
 def test_what_was_decoded_before_is_taken_as_it_is() -> None:
     schema = BOOK.streams["stock"]
-    parts = [decode(EVENTS[:50], schema, PLAN.needs("stock")), decode(EVENTS[50:], schema, PLAN.needs("stock"), first=50)]
+    parts = [
+        decode(EVENTS[:50], schema, PLAN.needs("stock")),
+        decode(EVENTS[50:], schema, PLAN.needs("stock"), first=50),
+    ]
     assert fed({"stock": part} for part in parts).equals(WHOLE)
 
 

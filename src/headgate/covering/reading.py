@@ -73,11 +73,10 @@ def _check(body: Node, tokens: Tokens, schema: Schema) -> Schema:
 
 def _permissive(body: Node) -> Catalogue:
     """A catalogue that knows whatever the body calls."""
-    catalogue = Catalogue()
+    calls = {node.name: Signature(node.name) for node in ast.walk(body) if isinstance(node, ast.Call)}
+    catalogue = Catalogue(operators=calls)
     for node in ast.walk(body):
-        if isinstance(node, ast.Call):
-            catalogue.operators[node.name] = Signature(node.name)
-        elif isinstance(node, ast.Name):
+        if isinstance(node, ast.Name):
             catalogue.prefixes.setdefault(node.text.partition(":")[0], "")
     return catalogue
 

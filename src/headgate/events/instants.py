@@ -26,7 +26,7 @@ _ISO = re.compile(
     re.ASCII,
 )
 _ZONED = r"[Tt ].*([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)$"
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all arithmetic here is in UTC, without zones
 _MICROSECOND = timedelta(microseconds=1)
 _YEAR_ONE = -62_135_596_800_000_000
 _DAY = 86_400_000_000
@@ -40,7 +40,7 @@ def from_iso(text: str) -> int:
     if second == "60":
         raise Misfit(f"{show(text)} is not a TIMESTAMP: leap seconds are not supported")
     try:
-        moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+        moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))  # noqa: DTZ001 - as above
     except ValueError as problem:
         raise Misfit(f"{show(text)} is not a TIMESTAMP: {problem}") from None
     offset = 0

@@ -59,7 +59,7 @@ def read_json_lines(
             first += len(batch.lines)
 
 
-def _items(source: Iterable[bytes], limits: Limits) -> Iterator[Lines]:
+def _items(source: Iterable[bytes | str], limits: Limits) -> Iterator[Lines]:
     batch = Lines()
     for number, item in enumerate(source, 1):
         raw = item.encode("utf-8", "surrogatepass") if isinstance(item, str) else bytes(item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
 from typing import Any
 
 from headgate.errors import UsageError
@@ -41,7 +42,7 @@ def read(
     """
     reader: Any = read_json_lines
     if os.fspath(path) != "-":
-        suffix = os.path.splitext(os.fspath(path))[1].lower()
+        suffix = PurePath(path).suffix.lower()
         if suffix not in _READERS:
             raise UsageError(
                 f"cannot tell the format of {os.fspath(path)} by its suffix {suffix!r}",

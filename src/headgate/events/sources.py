@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from headgate.errors import UsageError
@@ -21,7 +22,7 @@ def opened(source: Bytes) -> Iterator[Any]:
         yield sys.stdin.buffer
     elif isinstance(source, str | os.PathLike):
         try:
-            file = open(source, "rb")  # noqa: SIM115, closed below; only the opening may fail
+            file = Path(source).open("rb")
         except OSError as problem:
             raise UsageError(f"cannot read {os.fspath(source)}: {problem.strerror}") from None
         with file:

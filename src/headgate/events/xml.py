@@ -17,8 +17,8 @@ from xml.etree.ElementTree import Element, ParseError
 
 import numpy as np
 import pyarrow as pa
-from defusedxml.common import DefusedXmlException  # type: ignore[import-untyped]
-from defusedxml.ElementTree import fromstring  # type: ignore[import-untyped]
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
 
 from headgate.columns import Column
 from headgate.errors import UsageError
@@ -214,5 +214,5 @@ class _Messages:
 
 
 def _name(element: Element) -> str:
-    tag = element.tag
+    tag: object = element.tag  # a comment has a function for a tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""

@@ -123,6 +123,7 @@ class Cells:
         return found
 
     def _text_cells(self, distinct: pa.Array[Any]) -> Ints:
+        assert isinstance(self.cuts, pa.Array)
         if self.ordered:
             if not self._table:
                 self._table.append(self.cuts.to_pylist())

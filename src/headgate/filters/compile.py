@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any
 
@@ -60,7 +60,7 @@ class Options:
 
     lanes: str = "auto"
     count: bool = False
-    budget: Budget = Budget()
+    budget: Budget = field(default_factory=Budget)
     restrict: bool = True
 
 
@@ -181,7 +181,7 @@ class _Compiler:
         return slot + 1
 
     def _keys_of(self, leaves: Longs) -> Keys:
-        return self._flat_keys[self._base[leaves >> SHIFT] + (leaves & LEAF)]
+        return np.asarray(self._flat_keys[self._base[leaves >> SHIFT] + (leaves & LEAF)], np.int64)
 
     def _keyed(self, tree: Tree) -> Tree:
         """The tree with keys for its leaves."""
@@ -410,10 +410,10 @@ class _Compiler:
         set_of = np.array([sets.setdefault(self._strict[s], len(sets)) if strict else 0 for s, _, _ in mine], np.int64)
         members = [sorted(numbers[p] for p in paths_of) for paths_of in sets] if strict else [[]]
         slots, multiple = np.array([s for s, _, _ in mine], np.int32), np.array([m for _, _, m in mine], np.bool_)
-        parts = [_roots(program.roots[m], slots[m], set_of[m], len(members)) for m in (~multiple, multiple)]
+        single, several = (_roots(program.roots[m], slots[m], set_of[m], len(members)) for m in (~multiple, multiple))
         first = np.zeros(len(members) + 1, np.int64)
         np.cumsum([len(m) for m in members], out=first[1:])
-        return Dense(rows, program, *parts, paths, first, np.array([p for m in members for p in m], np.int64))
+        return Dense(rows, program, single, several, paths, first, np.array([p for m in members for p in m], np.int64))
 
     def _row_supports(self, rows: Rows, paths: tuple[Path, ...]) -> NDArray[np.uint64]:
         """The attribute of every row as one bit of 64; past 64 attributes share bits, which skips less."""

@@ -21,22 +21,25 @@ WIDTH = 8
 """Words a block of the dense lane: one cache line a node."""
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no annotations
-def popcount(_context: Any, word: Any) -> Any:
+def _popcount(_context: Any, word: Any) -> Any:
     def generate(_c: Any, builder: Any, _s: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
 
     return types.uint64(types.uint64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no annotations
-def lowest_bit(_context: Any, word: Any) -> Any:
-    """The number of the lowest set bit; the word is not zero."""
+popcount: Any = intrinsic(_popcount)
 
+
+def _lowest_bit(_context: Any, word: Any) -> Any:
     def generate(_c: Any, builder: Any, _s: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
     return types.uint64(types.uint64), generate
+
+
+lowest_bit: Any = intrinsic(_lowest_bit)
+"""The number of the lowest set bit; the word is not zero."""
 
 
 @njit(cache=True)
@@ -161,11 +164,11 @@ def run_program(nodes: Any, groups: Any, supports: Any, defined: Any, first: int
         for i in range(groups[g], groups[g + 1]):
             test, high, low = np.uint64(nodes[i, 0]), np.uint64(nodes[i, 1]), np.uint64(nodes[i, 2])
             flip_test, flip_high, flip_low = zero - (test & one), zero - (high & one), zero - (low & one)
-            t, h, l = (test >> one) * width, (high >> one) * width, (low >> one) * width
+            t, h, e = (test >> one) * width, (high >> one) * width, (low >> one) * width
             o = np.uint64(first + i) * width
             for k in range(width):
                 x = values[t + k] ^ flip_test
-                a = values[l + k] ^ flip_low
+                a = values[e + k] ^ flip_low
                 values[o + k] = a ^ (x & (a ^ values[h + k] ^ flip_high))
 
 
@@ -182,10 +185,10 @@ def set_masks(first: Any, paths: Any, defined: Any, valid: Any, out: Any) -> Non
 
 @njit(cache=True)
 def any_bit(words: Any, at: int) -> bool:
+    some = np.uint64(0)
     for k in range(WIDTH):
-        if words[at + k]:
-            return True
-    return False
+        some |= words[at + k]
+    return some != 0
 
 
 @njit(cache=True)
@@ -243,8 +246,8 @@ def sparse_count(
             base = w * rows
             for c in range(first_conjunct[key], first_conjunct[key + 1]):
                 word = mask
-                for l in range(starts[c], starts[c + 1]):
-                    word &= words[np.uint64(base + literals[l])]
+                for i in range(starts[c], starts[c + 1]):
+                    word &= words[np.uint64(base + literals[i])]
                     if not word:
                         break
                 if word:
@@ -281,8 +284,8 @@ def sparse_list(
                     resume[0], resume[1], resume[2] = r, w, c
                     return filled
                 word = mask
-                for l in range(starts[c], starts[c + 1]):
-                    word &= words[base + literals[l]]
+                for i in range(starts[c], starts[c + 1]):
+                    word &= words[base + literals[i]]
                     if not word:
                         break
                 while word:
@@ -308,8 +311,8 @@ def candidates_one_by_one(
         base, bit = (e >> 6) * rows, np.uint64(1) << np.uint64(e & 63)
         for c in range(first_conjunct[key], first_conjunct[key + 1]):
             holds = True
-            for l in range(starts[c], starts[c + 1]):
-                if not words[base + literals[l]] & bit:
+            for i in range(starts[c], starts[c + 1]):
+                if not words[base + literals[i]] & bit:
                     holds = False
                     break
             if holds:

@@ -163,7 +163,7 @@ class Leaves:
         if not lit.default:
             return 0
         default = self._defaults.get(path)
-        return int((default is not None and holds(lit.atom, default)) == lit.truth)
+        return int((default is not None and holds(lit.atom, str(default))) == lit.truth)
 
     def _membership(self, lit: Lit, atom: ast.In) -> int:
         assert isinstance(atom.operand, ast.Attribute)

@@ -169,7 +169,7 @@ def _valid(cells: Cells) -> Any:
 
 def _nothing_between(kind: Kind, low: Any, high: Any) -> bool:
     if kind is Kind.STRING:
-        return high == "" if low is None else high == low + "\0"
+        return bool(high == "" if low is None else high == low + "\0")
     if kind is Kind.DOUBLE:
         return bool(high == -np.inf if low is None else np.nextafter(low, np.inf) == high)
     return bool(high == -(2**63) if low is None else low + 1 == high)

@@ -186,7 +186,7 @@ def _grouped(rows: int, nodes: Edges, masks: NDArray[np.uint64], roots: Edges, u
     place[rows + order] = rows + np.arange(len(nodes))
 
     def moved(edges: Edges) -> Edges:
-        return (2 * place[edges >> 1] + (edges & 1)).astype(np.int32)
+        return np.asarray(2 * place[edges >> 1] + (edges & 1), np.int32)
 
     ordered = masks[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(order) else np.zeros(0, np.int64)

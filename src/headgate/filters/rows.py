@@ -47,7 +47,7 @@ SETS = 1 << 39
 """Arguments of MEMBER and OUTSIDE from here on are numbers of sets of cells rather than cells."""
 
 
-def pack(family: int, attribute: int, reach: int, argument: Any, missing: Any = 0) -> Any:
+def pack(family: int, attribute: Any, reach: int, argument: Any, missing: Any = 0) -> Any:
     """The key of a row, or an array of keys; arguments count from -1."""
     return (family << 60) | (attribute << _ATTRIBUTE) | (reach << _REACH) | ((argument + 1) << _ARGUMENT) | missing
 
@@ -142,11 +142,12 @@ class _Sources:
         self._cells += count
 
     def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-        return (
-            np.array(self._sources, np.int32).reshape(-1, 9),
-            np.concatenate([np.zeros((0, 6), np.int32), *self._tables]),
-            *(np.concatenate([np.zeros(0, np.int32), *x]) for x in (self._member, self._outside, self._missing)),
+        member, outside, missing = (
+            np.concatenate([np.zeros(0, np.int32), *x]) for x in (self._member, self._outside, self._missing)
         )
+        sources = np.array(self._sources, np.int32).reshape(-1, 9)
+        tables = np.concatenate([np.zeros((0, 6), np.int32), *self._tables])
+        return sources, tables, member, outside, missing
 
 
 def _run(rows: Any) -> tuple[int, int]:

@@ -41,7 +41,8 @@ class Selectivity:
     def of_range(self, attribute: Ints, low: Keys, high: Keys) -> Shares:
         """The share of events whose attribute lies in the cells low to high."""
         base = self._base[attribute]
-        return np.maximum(0.0, self._cumulated[base + high + 1] - self._cumulated[base + low])
+        found: Shares = np.maximum(0.0, self._cumulated[base + high + 1] - self._cumulated[base + low])
+        return found
 
     def of_keys(self, keys: Keys) -> Shares:
         """The share of events for which each row holds."""
@@ -71,5 +72,4 @@ def _shares(cells: Cells, sample: Columns | None) -> Shares:
     seen = cells.of(column)
     counts = np.bincount(seen[seen >= 0], minlength=cells.count)
     # One event more, spread out: what a sample did not show may still come.
-    shares: Shares = (counts + 1.0 / cells.count) / (len(column) + 1.0)
-    return shares
+    return np.asarray((counts + 1.0 / cells.count) / (len(column) + 1.0), np.float64)

@@ -70,7 +70,7 @@ class Instant(Node):
 class Span(Node):
     """`30 MINUTES`: a length of time. `unit` is one of UNITS, in the singular."""
 
-    amount: int | float
+    amount: Any
     unit: str
 
 

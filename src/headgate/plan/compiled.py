@@ -101,9 +101,7 @@ class Plan:
     def needs(self, stream: str) -> frozenset[Path]:
         """The attributes that matching on this stream reads."""
         found = [s.filters[stream].needs for s in self.segments if stream in s.filters]
-        for segment in self.segments:
-            if stream in segment.late_slots:
-                found.append(self.tools.late(segment, self.catalogue)[stream].needs)
+        found += [late[stream].needs for _, _, late in self.parts() if stream in late]
         if self.sequences is not None:
             found.append(self.sequences.needs().get(stream, frozenset()))
         return frozenset().union(*found)

@@ -99,7 +99,7 @@ class _Reader:
             case {"array": number, "shape": shape}:
                 return self._array(number).reshape(shape)
             case {"texts": count, "nulls": nulls, "parts": parts}:
-                buffers = [None if p is None else pa.py_buffer(self.unpack(p)) for p in parts]
+                buffers: list[Any] = [None if p is None else pa.py_buffer(self.unpack(p)) for p in parts]
                 return pa.StringArray.from_buffers(count, buffers[1], buffers[2], buffers[0], nulls)
             case {"codes": codes, "words": words}:
                 return pa.DictionaryArray.from_arrays(pa.array(self.unpack(codes)), self.unpack(words))

@@ -55,5 +55,6 @@ def text(ids: Words) -> pa.Array[Any]:
     digits = np.empty((len(ids), 32), np.uint8)
     digits[:, 0::2] = _HEX[raw >> 4]
     digits[:, 1::2] = _HEX[raw & 15]
-    offsets = np.arange(len(ids) + 1, dtype=np.int32) * 32
-    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(digits))
+    offsets: Any = np.arange(len(ids) + 1, dtype=np.int32) * 32
+    data: Any = digits
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))

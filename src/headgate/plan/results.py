@@ -19,16 +19,15 @@ from headgate.plan.segment import Segment
 from headgate.schema import Schema, format_path
 from headgate.sequences.matches import Matches
 
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("stream", pa.string(), nullable=False),
-        pa.field("event", pa.int64(), nullable=False),
-        pa.field("subscription", pa.string(), nullable=False),
-        pa.field("output", pa.string()),
-        pa.field("labels", pa.string()),
-    ]
-)
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string(), nullable=False),
+    pa.field("stream", pa.string(), nullable=False),
+    pa.field("event", pa.int64(), nullable=False),
+    pa.field("subscription", pa.string(), nullable=False),
+    pa.field("output", pa.string()),
+    pa.field("labels", pa.string()),
+]
+SCHEMA = pa.schema(_FIELDS)
 """`output` and `labels` are JSON objects in text, null where there are none."""
 Longs = NDArray[np.int64]
 
@@ -67,7 +66,7 @@ def table(found: Sequence[Found], moved: Matches | None, labels: Callable[[str],
     event = whole.column("event").to_numpy()
     ids = _ranks(whole.column("id").combine_chunks()) if moved is not None else np.zeros(len(event), np.int64)
     order = np.lexsort((ids, keys[0], event, keys[1], time))
-    return whole.take(pa.array(order)).combine_chunks()
+    return whole.take(order).combine_chunks()
 
 
 def _stateless(f: Found) -> tuple[pa.Table, Longs]:
@@ -75,7 +74,7 @@ def _stateless(f: Found) -> tuple[pa.Table, Longs]:
     made = pa.table(
         [
             identity.text(ids),
-            pa.array([f.columns.stream]).take(pa.array(np.zeros(len(ids), np.int8))),
+            pa.array([f.columns.stream]).take(np.zeros(len(ids), np.int64)),
             pa.array(f.rows[f.event]),
             _taken(f.segment.names, f.slot),
             pa.nulls(len(ids), pa.string()) if f.output is None else pa.array(f.output, pa.string()),
@@ -89,7 +88,7 @@ def _stateless(f: Found) -> tuple[pa.Table, Longs]:
 def _sequences(moved: Matches, labels: Callable[[str], str | None]) -> tuple[pa.Table, Longs]:
     made = moved.to_arrow()
     known: dict[str, str | None] = {}
-    names = made.column("subscription").to_pylist()
+    names = [str(n) for n in made.column("subscription").to_pylist()]
     for name in names:
         if name not in known:
             known[name] = labels(name)
@@ -116,7 +115,7 @@ def pairs(found: Sequence[Found], moved: Matches | None) -> pa.Table:
     return pa.concat_tables(made) if made else SCHEMA.empty_table().select(names).cast(_PAIRS)
 
 
-_PAIRS = pa.schema([("stream", pa.string()), ("event", pa.int64()), ("subscription", pa.string())])
+_PAIRS = pa.schema([pa.field(f.name, f.type) for f in _FIELDS if f.name in ("stream", "event", "subscription")])
 
 
 def bitmaps(found: Sequence[Found], moved: Matches | None) -> dict[str, BitMap]:
@@ -148,14 +147,14 @@ def shown(columns: Columns, row: int) -> str:
 
 
 def _taken(values: pa.Array[Any], slots: Longs) -> pa.Array[Any]:
-    return values.take(pa.array(slots))
+    return values.take(slots)
 
 
 def _events(found: Found) -> identity.Words:
     """The identity of every event of the batch."""
     if found.columns.identity is None:
         return identity.row_hashes(found.columns.stream, found.rows)
-    return identity.hashes(found.columns.identity.cast(pa.string()).to_pylist())
+    return identity.hashes([str(x) for x in found.columns.identity.cast(pa.string()).to_pylist()])
 
 
 def _ranks(values: pa.Array[Any]) -> Longs:

@@ -23,15 +23,14 @@ if TYPE_CHECKING:
     from headgate.plan.compiled import Plan
 
 OUTPUTS = ("matches", "pairs", "counts", "bitmaps")
-ERRORS = pa.schema(
-    [
-        ("stream", pa.string()),
-        ("event", pa.int64()),
-        ("code", pa.string()),
-        ("reason", pa.string()),
-        ("text", pa.string()),
-    ]
-)
+_ERROR_FIELDS: list[pa.Field[Any]] = [
+    pa.field("stream", pa.string()),
+    pa.field("event", pa.int64()),
+    pa.field("code", pa.string()),
+    pa.field("reason", pa.string()),
+    pa.field("text", pa.string()),
+]
+ERRORS = pa.schema(_ERROR_FIELDS)
 
 
 class Session:

@@ -51,7 +51,7 @@ class Signatures(Mapping[str, Signature]):
 
 class Tools:
     def __init__(self, operators: Registry | Iterable[Any] = ()) -> None:
-        self.registry = operators if isinstance(operators, Registry) else Registry(operators)
+        self.registry = operators if isinstance(operators, Registry) else Registry(iter(operators))
         self.engine = OperatorEngine(self.registry)
         self._late: dict[tuple[str, str], LateIndex] = {}
         self._graphs: dict[str, tuple[Any, GraphEngine]] = {}
