@@ -51,6 +51,8 @@ class _Reader:
     def __init__(self, schema: Schema, limit: int) -> None:
         self._schema = schema
         self._limit = limit
+        # Most schemas have no arrays; then no atom needs to be searched for them.
+        self._arrays = bool(schema.open) or any(a.type is not None and a.type.array for a in schema)
 
     def union(self, formula: Formula) -> Union:
         match formula:
@@ -99,7 +101,7 @@ class _Reader:
         atom = lit.atom
         if isinstance(atom, ast.IsNull):
             return self._is_null(atom.operand, lit)
-        if not terms.quantified(atom, self._schema):
+        if not (self._arrays and terms.quantified(atom, self._schema)):
             match atom:
                 case ast.Compare(op, left, ast.Literal(value)):
                     return self._against(op, left, value, lit)

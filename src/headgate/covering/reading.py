@@ -16,7 +16,7 @@ from headgate.covering.space import Dimension
 from headgate.errors import LanguageErrors, UsageError
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.catalogue import Catalogue, Signature
+from headgate.language.catalogue import PREFIXES, Catalogue, Signature
 from headgate.language.check import check_filter
 from headgate.language.normal import MODES, normalise
 from headgate.language.parser import parse_tokens
@@ -73,12 +73,10 @@ def _check(body: Node, tokens: Tokens, schema: Schema) -> Schema:
 
 def _permissive(body: Node) -> Catalogue:
     """A catalogue that knows whatever the body calls."""
-    calls = {node.name: Signature(node.name) for node in ast.walk(body) if isinstance(node, ast.Call)}
-    catalogue = Catalogue(operators=calls)
-    for node in ast.walk(body):
-        if isinstance(node, ast.Name):
-            catalogue.prefixes.setdefault(node.text.partition(":")[0], "")
-    return catalogue
+    nodes = list(ast.walk(body))
+    operators = {n.name: Signature(n.name) for n in nodes if isinstance(n, ast.Call)}
+    prefixes = {n.text.partition(":")[0]: "" for n in nodes if isinstance(n, ast.Name)}
+    return Catalogue(operators=operators, prefixes={**prefixes, **PREFIXES})
 
 
 def union_of(body: Node, missing: str, schema: Schema, limit: int = LIMIT) -> Union:
