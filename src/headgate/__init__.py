@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headgate.covering.cover import Cover, cover
     from headgate.errors import (
         EnvironmentProblem,
         EventError,
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
         UsageError,
     )
     from headgate.explain import Explanation
+    from headgate.operators import VAR, operator
     from headgate.plan import Plan
     from headgate.subscriptions import Subscriptions
 
 __all__ = [
+    "VAR",
+    "Cover",
     "EnvironmentProblem",
     "EventError",
     "Explanation",
@@ -34,9 +38,15 @@ __all__ = [
     "SchemaError",
     "Subscriptions",
     "UsageError",
+    "cover",
+    "operator",
 ]
 
 _ELSEWHERE = {
+    "VAR": "headgate.operators",
+    "Cover": "headgate.covering.cover",
+    "cover": "headgate.covering.cover",
+    "operator": "headgate.operators",
     "Explanation": "headgate.explain",
     "Plan": "headgate.plan",
     "Subscriptions": "headgate.subscriptions",

@@ -22,6 +22,7 @@ from headgate.errors import (
     UnknownName,
     UsageError,
 )
+from headgate.events import decode
 from headgate.graphs.rdf import SUFFIXES
 from headgate.language import ast
 from headgate.language.catalogue import Catalogue, OntologyText, nearest
@@ -33,6 +34,7 @@ from headgate.language.scopes import check_pattern
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
 from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
+from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
 from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Attribute, Schema, Type
@@ -53,6 +55,7 @@ class Subscriptions:
         self._checked: dict[tuple[Form, str], bool] = {}
         self._plan: Plan | None = None
         self._changed: dict[str, None] = {}
+        self._merge: Merge | None = None
 
     # -- definitions
 
@@ -353,11 +356,36 @@ class Subscriptions:
 
     # -- compiling
 
-    def compile(self) -> Plan:
-        """The plan of the book as it is now; it shares with the last plan what has not changed."""
-        self._plan = Plan.of(self._entries, self._catalogue, self._tools, self._plan, list(self._changed))
+    def compile(self, sample: Mapping[str, Any] | None = None) -> Plan:
+        """The plan of the book as it is now; it shares with the last plan what has not changed.
+
+        `sample`, events by stream, tells how selective conditions are; the book is then compiled as a whole.
+        """
+        if sample is not None:
+            self._plan, self._merge = self._sampled(sample), None
+        elif self._merge is not None and self._merge.done:
+            self._merge.changed.update(self._changed)
+            self._plan, self._merge = self._merge.plan(self._entries, self._catalogue, self._tools), None
+        else:
+            self._plan = Plan.of(self._entries, self._catalogue, self._tools, self._plan, list(self._changed))
+            if self._merge is not None:
+                self._merge.changed.update(self._changed)
+            elif due(self._plan):
+                self._merge = Merge(self._entries, self._catalogue)
         self._changed.clear()
         return self._plan
+
+    def settle(self) -> Plan:
+        """Wait for a merge that is under way, and compile."""
+        if self._merge is not None:
+            self._merge.wait()
+        return self.compile()
+
+    def _sampled(self, sample: Mapping[str, Any]) -> Plan:
+        samples = {}
+        for stream, events in sample.items():
+            samples[stream] = decode(events, self._catalogue.stream(stream)).columns
+        return Plan.of(self._entries, self._catalogue, self._tools, None, [], samples)
 
     def part(self, names: Iterable[str]) -> Plan:
         """A plan of some of the subscriptions alone, with the streams of the whole book: a shard of a large one."""

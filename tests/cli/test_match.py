@@ -252,8 +252,9 @@ def test_mistakes_in_the_rules_are_drawn_on_stderr() -> None:
     assert (told["code"], told["line"], told["column"]) == ("syntax", 1, 29)
 
 
-def test_a_sequence_says_that_it_cannot_run_yet() -> None:
-    script = "CREATE STREAM s (x BIGINT); CREATE SUBSCRIPTION q AS SELECT * FROM s NEXT {TRUE} s;"
-    result = match("-", "events.jsonl", given=script)
-    assert result.exit_code == 1
-    assert result.stderr.startswith("error: subscription q is a sequence")
+def test_a_sequence_is_matched_over_several_events(tmp_path: Path) -> None:
+    script = "CREATE STREAM s (x BIGINT); CREATE SUBSCRIPTION q AS SELECT b.x AS x FROM s AS a NEXT {TRUE} s AS b;"
+    events = tmp_path / "two.jsonl"
+    events.write_text('{"x": 1}\n{"x": 2}\n')
+    result = match("-", str(events), "--json", given=script)
+    assert [json.loads(line)["output"] for line in result.stdout.splitlines()] == [{"x": 2}]

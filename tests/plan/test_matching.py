@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from headgate import EventError, PlanError, Subscriptions, UsageError
+from headgate import EventError, Subscriptions, UsageError
 from headgate.plan.results import SCHEMA
 from headgate.testing import oracle_match
 
@@ -191,9 +191,7 @@ def test_a_declared_stream_without_subscriptions_matches_nothing() -> None:
     assert made.compile().match([{"x": 1}]).num_rows == 0
 
 
-def test_what_this_version_cannot_run_is_refused_when_compiled() -> None:
-    made = Subscriptions().stream("s", {"x": "bigint"}).add("q", "SELECT * FROM s NEXT {TRUE} s")
-    with pytest.raises(
-        PlanError, match="subscription q is a sequence: this version checks those and cannot run them yet"
-    ):
-        made.compile()
+def test_a_sequence_matches_with_the_events_it_was_made_of() -> None:
+    made = Subscriptions().stream("s", {"x": "bigint"}).add("q", "SELECT a.x AS p, b.x AS q FROM s AS a NEXT {TRUE} s AS b")
+    found = made.compile().match([{"x": 1}, {"x": 2}, {"x": 3}]).to_pylist()
+    assert [(m["event"], m["output"]) for m in found] == [(1, '{"p":1,"q":2}'), (2, '{"p":2,"q":3}')]

@@ -22,7 +22,7 @@ def opened(source: Bytes) -> Iterator[Any]:
         yield sys.stdin.buffer
     elif isinstance(source, str | os.PathLike):
         try:
-            file = Path(source).open("rb")
+            file = Path(source).open("rb")  # noqa: SIM115 - closed below; only the opening may fail
         except OSError as problem:
             raise UsageError(f"cannot read {os.fspath(source)}: {problem.strerror}") from None
         with file:

@@ -188,7 +188,7 @@ def any_bit(words: Any, at: int) -> bool:
     some = np.uint64(0)
     for k in range(WIDTH):
         some |= words[at + k]
-    return some != 0
+    return bool(some != 0)
 
 
 @njit(cache=True)

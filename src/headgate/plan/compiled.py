@@ -17,6 +17,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from headgate.columns import Columns
 from headgate.errors import EventError, UnknownName, UsageError
 from headgate.events import decode
 from headgate.explain import Explanation, explain_filter
@@ -48,12 +49,19 @@ class Plan:
 
     @classmethod
     def of(
-        cls, entries: Mapping[str, Entry], catalogue: Catalogue, tools: Tools, previous: Plan | None, changed: list[str]
+        cls,
+        entries: Mapping[str, Entry],
+        catalogue: Catalogue,
+        tools: Tools,
+        previous: Plan | None,
+        changed: list[str],
+        samples: Mapping[str, Columns] | None = None,
     ) -> Plan:
+        """The plan of a book: of all of it, or of what has changed since a previous plan laid over that one."""
         kept = catalogue.copy()
         schemas = kept.streams
         if previous is None:
-            segment = compile_segment(entries, schemas)
+            segment = compile_segment(entries, schemas, samples)
             return cls(kept, (segment,), (None,), tools)._checked()
         segments, dead = list(previous.segments), [None if d is None else d.copy() for d in previous.dead]
         for name in changed:
