@@ -45,14 +45,14 @@ def matcher_of(work: given.Workload) -> Matcher:
     return Matcher(build(named, Ontology.empty()))
 
 
-def milliseconds(call: Callable[[], object], repeat: int = 5) -> float:
+def milliseconds(call: Callable[[], object], repeat: int = 5, clock: Callable[[], float] = time.perf_counter) -> float:
     """The median of several runs, after one that does not count."""
     call()
     taken = []
     for _ in range(repeat):
-        started = time.perf_counter()
+        started = clock()
         call()
-        taken.append(1e3 * (time.perf_counter() - started))
+        taken.append(1e3 * (clock() - started))
     return statistics.median(taken)
 
 
@@ -69,6 +69,7 @@ def ours(matcher: Matcher, work: given.Workload) -> Row:
     matched = len(set(zip(found.event.tolist(), found.slot.tolist(), strict=True)))
     return {
         "ms_per_event": milliseconds(one_by_one) / len(events),
+        "cpu_ms_per_event": milliseconds(one_by_one, clock=time.process_time) / len(events),
         "ms_per_event_in_batch": milliseconds(lambda: matcher.match(events)) / len(events),
         "match_rate": matched / len(events) / len(work.subscriptions),
         "candidates_per_event": found.counters["candidates"] / len(events),
@@ -79,13 +80,13 @@ def ours(matcher: Matcher, work: given.Workload) -> Row:
 def tree_nodes(matcher: Matcher, work: given.Workload) -> float:
     """The mean number of nodes of a matching tree, over all subscriptions and some events."""
     events = [EventGraph.of(given.triples(e)) for e in work.events[:3]]
-    row_of, keys, _ = matcher.rows(matcher.index.dictionary.encode(events))
+    table, _ = matcher.rows(matcher.index.dictionary.encode(events))
     columns = matcher.index.columns
     nodes = trees = 0
     for e, event in enumerate(events):
         n = len(event.terms)
         rows: dict[int, list[tuple[int, int]]] = {}
-        for key in keys[row_of[e] : row_of[e + 1]].tolist():
+        for key in table.keys[table.at[e] : table.at[e + 1]].tolist():
             rows.setdefault(key // (n * n), []).append((key // n % n, key % n))
         for p, pattern in enumerate(matcher.index.patterns):
             ms = columns.arc_m[columns.arcs_at[p] : columns.arcs_at[p + 1]].tolist()
@@ -180,7 +181,7 @@ def promises() -> Iterator[Row]:
     measured = ours(matcher_of(work), work)
     yield {
         "figure": "must", "what": "ms per event at 10,000 subscriptions", "value": measured["ms_per_event"],
-        "limit": "<= 5", "match_rate": measured["match_rate"],
+        "cpu": measured["cpu_ms_per_event"], "limit": "<= 5", "match_rate": measured["match_rate"],
     }  # fmt: skip
     lines = ["@prefix : <http://example.org/> .", f"@prefix rdfs: <{given.RDFS}> ."]
     lines += [f":C{i} rdfs:subClassOf :C{i // 2}, :C{i // 3} ." for i in range(1, 1_000)]

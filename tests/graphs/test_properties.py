@@ -70,7 +70,8 @@ def kernels_equal_their_twins(case: Case) -> None:
     matcher = Matcher(index)
     events = [EventGraph.of(e) for e in case.events]
     batch = index.dictionary.encode(events)
-    row_of, keys, present = matcher.rows(batch)
+    table, present = matcher.rows(batch)
+    row_of, keys = table.at, table.keys
     rows = []
     for e, event in enumerate(events):
         n = len(event.terms)
@@ -83,12 +84,11 @@ def kernels_equal_their_twins(case: Case) -> None:
     event_of, pattern_of = kernels.candidates(present, columns.rare_at, columns.rare_m, nothing, len(events))
     pairs = set(zip(event_of.tolist(), pattern_of.tolist(), strict=True))
     assert pairs == graph_kernels.candidates(index, rows)
-    alive = keys >= 0
     for e, p in pairs:
         inside = slice(columns.vertices_at[p], columns.vertices_at[p + 1])
         arcs = slice(columns.arcs_at[p], columns.arcs_at[p + 1])
         found, _ = join.enumerate_all(
-            row_of[e], row_of[e + 1], keys, alive, len(events[e].terms),
+            row_of[e], row_of[e + 1], *table[1:], len(events[e].terms),
             batch.term[batch.vertex_at[e] : batch.vertex_at[e + 1]], columns.hom[p], columns.group[inside],
             columns.alike[inside], columns.arc_subject[arcs], columns.arc_object[arcs], columns.arc_m[arcs], 10_000,
             1_000_000, 2_000,

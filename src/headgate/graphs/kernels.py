@@ -82,9 +82,10 @@ def statements(
     # the vertices of patterns
     n_home: Mask, n_const: Int32, n_class_at: Ints, n_class: Int32, n_ranked: Mask, n_range_at: Ints, n_low: Ints,
     n_high: Ints,
-) -> tuple[Ints, Ints, Words]:  # fmt: skip
+) -> tuple[Ints, Ints, Int32, Int32, Words]:  # fmt: skip
     """The rows of every statement pattern: for each event sorted keys (pattern * n + subject) * n + object, n the
-    number of its vertices; and, a statement pattern, the bitset of events that have a row of it."""
+    number of its vertices; the subject and the object of each row; and, a statement pattern, the bitset of events that
+    have a row of it."""
     events = len(vertex_at) - 1
     words = (events + 63) >> 6
     present = np.zeros((max(1, len(m_subject)), max(1, words)), np.uint64)
@@ -150,7 +151,13 @@ def statements(
                 keys[filled] = part[i]
                 filled += 1
         row_of[e + 1] = filled
-    return row_of, keys[:filled].copy(), present
+    subject_of, object_of = np.empty(filled, np.int32), np.empty(filled, np.int32)
+    for e in range(events):
+        n = vertex_at[e + 1] - vertex_at[e]
+        for r in range(row_of[e], row_of[e + 1]):
+            subject_of[r] = keys[r] // n % n
+            object_of[r] = keys[r] % n
+    return row_of, keys[:filled].copy(), subject_of, object_of, present
 
 
 @njit(cache=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from headgate.graphs.dictionary import Batch
 from headgate.graphs.event import LIMITS, EventGraph, Limits
 from headgate.graphs.index import PatternIndex, asked_words
 from headgate.graphs.join import kernels as join
-from headgate.graphs.kernels import Int32, Ints, Mask
+from headgate.graphs.kernels import Int32, Ints, Mask, Words
 from headgate.graphs.pattern import ITSELF
 from headgate.graphs.terms import Literal, Term, order_of, python_of, value_of
 
@@ -79,6 +79,16 @@ class Bindings(Sequence[dict[str, Any]]):
         return dict(zip(self.patterns.slots.names[slot], map(values.__getitem__, vertices), strict=False))
 
 
+class Rows(NamedTuple):
+    """The rows of statement patterns, `at[e]` to `at[e + 1]` those of event e; a refused row is not `alive`."""
+
+    at: Ints
+    keys: Ints
+    subject: Int32
+    object: Int32
+    alive: Mask
+
+
 class Matcher:
     """An index with what it remembers between batches: values that slow conditions were asked about."""
 
@@ -128,27 +138,27 @@ class Matcher:
             counters,
         )
 
-    def rows(self, batch: Batch) -> tuple[Ints, Ints, Any]:
-        """The rows of every statement pattern in the batch, as `kernels.statements` gives them."""
+    def rows(self, batch: Batch) -> tuple[Rows, Words]:
+        """The rows of every statement pattern in the batch, and which events have any."""
         d, s, v = self.index.dictionary, self.index.statements, self.index.vertices
         anything, bits, row_at, row_class, above_at, above = d.tables()
-        return kernels.statements(
+        at, keys, subject, object_, present = kernels.statements(
             batch.vertex_at, batch.row, batch.constant, batch.rank, batch.arc_at, batch.subject, batch.property,
             batch.object, anything, bits, row_at, row_class, above_at, above, len(d.classes) + 1, s.by_class,
             s.by_class_m, len(d.constants), s.by_constant, s.by_constant_m, s.subject, s.object, s.loop, v.home,
             v.constant, v.class_at, v.classes, v.ranked, v.range_at, v.low, v.high,
         )  # fmt: skip
+        return Rows(at, keys, subject, object_, np.ones(len(keys), np.bool_)), present
 
     def _chunk(self, batch: Batch, asked: tuple[Ints, Int32] | None, first: int) -> Found:
         index, columns = self.index, self.index.columns
         events = len(batch.graphs)
-        row_of, keys, present = self.rows(batch)
+        rows, present = self.rows(batch)
         words = np.empty((0, 0), np.uint64) if asked is None else asked_words(index, *asked, events)
         event, pattern = kernels.candidates(present, columns.rare_at, columns.rare_m, words, events)
-        alive = np.ones(len(keys), np.bool_)
-        self._refuse_slow(batch, row_of, keys, alive, event, pattern)
+        self._refuse_slow(batch, rows, event, pattern)
         status, candidate, view, value, counted = join.verify(
-            row_of, keys, alive, batch.vertex_at, batch.term, batch.orders(np.unique(event).tolist()), event, pattern,
+            *rows, batch.vertex_at, batch.term, batch.orders(np.unique(event).tolist()), event, pattern,
             columns.hom, columns.vertices_at, columns.group, columns.alike, columns.arcs_at, columns.arc_subject,
             columns.arc_object, columns.arc_m, columns.view_at, columns.view_vertex_at, columns.view_vertex,
             self.limits.steps, self.remember_after,
@@ -164,7 +174,7 @@ class Matcher:
         extra: list[tuple[int, int, list[int]]] = []
         for c in np.flatnonzero(self._whole[pattern] & (status > 0)).tolist():
             try:
-                extra += self._enumerate(batch, row_of, keys, alive, int(event[c]), int(pattern[c]))
+                extra += self._enumerate(batch, rows, int(event[c]), int(pattern[c]))
             except _TooMany as problem:
                 given_up += self._give_up(first + int(event[c]), int(pattern[c]), str(problem))
         if extra:
@@ -181,7 +191,7 @@ class Matcher:
             found_event, found_slot, vertex = found_event[kept], found_slot[kept], vertex[kept]
         order = np.lexsort((found_slot, found_event))
         counters = {
-            "rows": len(keys),
+            "rows": len(rows.keys),
             "candidates": len(event),
             "pruned": int(counted[0]),
             "steps": int(counted[1]),
@@ -208,7 +218,7 @@ class Matcher:
         slot = slots.of_view[np.repeat(slots.at[view], seen) + inside]
         return np.repeat(event, seen), slot, np.repeat(vertex, seen, axis=0)
 
-    def _refuse_slow(self, batch: Batch, row_of: Ints, keys: Ints, alive: Mask, event: Int32, pattern: Int32) -> None:
+    def _refuse_slow(self, batch: Batch, rows: Rows, event: Int32, pattern: Int32) -> None:
         """Mark the rows of candidates whose slow conditions do not hold as dead."""
         columns, s = self.index.columns, self.index.statements
         needed: dict[tuple[int, int], None] = {}
@@ -220,10 +230,11 @@ class Matcher:
         for e, m in needed:
             terms = batch.graphs[e].terms
             n = len(terms)
-            low, high = row_of[e] + np.searchsorted(keys[row_of[e] : row_of[e + 1]], [m * n * n, (m + 1) * n * n])
+            own = rows.keys[rows.at[e] : rows.at[e + 1]]
+            low, high = rows.at[e] + np.searchsorted(own, [m * n * n, (m + 1) * n * n])
             for r in range(low, high):
-                a, b = divmod(int(keys[r]) % (n * n), n)
-                alive[r] = self._holds(int(s.subject[m]), terms[a]) and self._holds(int(s.object[m]), terms[b])
+                a, b = terms[rows.subject[r]], terms[rows.object[r]]
+                rows.alive[r] = self._holds(int(s.subject[m]), a) and self._holds(int(s.object[m]), b)
 
     def _holds(self, vertex: int, term: Term) -> bool:
         slow = self.index.vertices.slow[vertex]
@@ -240,16 +251,14 @@ class Matcher:
             self._known[vertex, term] = known
         return known
 
-    def _enumerate(
-        self, batch: Batch, row_of: Ints, keys: Ints, alive: Mask, event: int, pattern: int
-    ) -> Iterator[tuple[int, int, list[int]]]:
+    def _enumerate(self, batch: Batch, rows: Rows, event: int, pattern: int) -> Iterator[tuple[int, int, list[int]]]:
         columns, slots = self.index.columns, self.index.slots
         inside = slice(columns.vertices_at[pattern], columns.vertices_at[pattern + 1])
         arcs = slice(columns.arcs_at[pattern], columns.arcs_at[pattern + 1])
         terms = batch.graphs[event].terms
         low, high = batch.vertex_at[event], batch.vertex_at[event + 1]
         found, left = join.enumerate_all(
-            row_of[event], row_of[event + 1], keys, alive, len(terms), batch.term[low:high], columns.hom[pattern],
+            rows.at[event], rows.at[event + 1], *rows[1:], len(terms), batch.term[low:high], columns.hom[pattern],
             columns.group[inside], columns.alike[inside], columns.arc_subject[arcs], columns.arc_object[arcs],
             columns.arc_m[arcs], self.limits.bindings + 1, self.limits.steps, self.remember_after,
         )  # fmt: skip

@@ -25,7 +25,9 @@ _REMEMBERED = 1 << 16
 
 
 @njit(cache=True)
-def prune(keys: Ints, alive: Mask, span: Ints, n: Int, arc_s: Int32, arc_o: Int32, dom: Words, fresh: Words) -> bool:
+def prune(
+    subject_of: Int32, object_of: Int32, alive: Mask, span: Ints, arc_s: Int32, arc_o: Int32, dom: Words, fresh: Words
+) -> bool:
     """Take from every vertex's domain what some arc cannot use, until nothing changes; False if a domain is empty.
     span[0, i] to span[1, i] are the rows of arc i."""
     words = dom.shape[1]
@@ -40,8 +42,7 @@ def prune(keys: Ints, alive: Mask, span: Ints, n: Int, arc_s: Int32, arc_o: Int3
             for r in range(span[0, i], span[1, i]):
                 if not alive[r]:
                     continue
-                pair = keys[r] % (n * n)
-                a, b = pair // n, pair % n
+                a, b = np.int64(subject_of[r]), np.int64(object_of[r])
                 if bit(dom[s], a) and bit(dom[o], b):
                     fresh[0, a >> 6] |= _ONE << np.uint64(a & 63)
                     fresh[1, b >> 6] |= _ONE << np.uint64(b & 63)
@@ -161,9 +162,10 @@ def _find(table: Int32, stored: Ints, mixed: np.uint64, key: Ints) -> Int:
 
 @njit(cache=True)
 def join(
-    keys: Ints, alive: Mask, span: Ints, n: Int, k: Int, m_of_arc: Int32, arc_s: Int32, arc_o: Int32, group: Int32,
-    alike: Mask, hom: bool, term: Int32, dom: Words, order: Int32, lead: Int32, check_at: Ints, check: Int32,
-    last: Int32, value: Int32, cursor: Ints, found: Int32, budget: Int, remember_after: Int,
+    keys: Ints, object_of: Int32, alive: Mask, span: Ints, n: Int, k: Int, m_of_arc: Int32, arc_s: Int32,
+    arc_o: Int32, group: Int32, alike: Mask, hom: bool, term: Int32, dom: Words, order: Int32, lead: Int32,
+    check_at: Ints, check: Int32, last: Int32, value: Int32, cursor: Ints, found: Int32, budget: Int,
+    remember_after: Int,
 ) -> tuple[Int, Int]:  # fmt: skip
     """Backtracking over the vertices in `order`. Solutions go into the rows of `found` until it is full.
 
@@ -213,7 +215,7 @@ def join(
         if budget < 0:
             return count, budget
         x = order[depth]
-        v = np.int64(keys[r] % n)
+        v = np.int64(object_of[r])
         if not alive[r] or not bit(dom[x], v):
             continue
         good = True
@@ -270,7 +272,8 @@ def join(
 @njit(cache=True)
 def verify(
     # the rows of the batch
-    row_of: Ints, keys: Ints, alive: Mask, vertex_at: Ints, v_term: Int32, v_order: Int32,
+    row_of: Ints, keys: Ints, subject_of: Int32, object_of: Int32, alive: Mask, vertex_at: Ints, v_term: Int32,
+    v_order: Int32,
     # the candidates
     event: Int32, pattern: Int32,
     # the patterns: arcs with their statement patterns, vertices with their groups
@@ -323,13 +326,13 @@ def verify(
         ranks = v_order[vertex_at[e] : vertex_at[e + 1]]
         spans(row_of[e], row_of[e + 1], keys, n, wanted, span)
         open_domains(dom, k, hom[p])
-        if not prune(keys, alive, span, n, subjects, objects, dom, fresh):
+        if not prune(subject_of, object_of, alive, span, subjects, objects, dom, fresh):
             counters[0] += 1
             continue
         plan(dom, span, k, subjects, objects, groups, order, place, lead, check_at, check, last)
         count, left = join(
-            keys, alive, span, n, k, wanted, subjects, objects, groups, alikes, hom[p], terms, dom, order, lead,
-            check_at, check, last, value, cursor, found, budget, remember_after,
+            keys, object_of, alive, span, n, k, wanted, subjects, objects, groups, alikes, hom[p], terms, dom, order,
+            lead, check_at, check, last, value, cursor, found, budget, remember_after,
         )  # fmt: skip
         counters[1] += budget - left
         if left < 0:
@@ -366,8 +369,8 @@ def verify(
                     kept = dom[x].copy()
                     dom[x] = fresh[0, :words]
                     count, left = join(
-                        keys, alive, span, n, k, wanted, subjects, objects, groups, alikes, hom[p], terms, dom, order,
-                        lead, check_at, check, last, value, cursor, found, budget, remember_after,
+                        keys, object_of, alive, span, n, k, wanted, subjects, objects, groups, alikes, hom[p], terms,
+                        dom, order, lead, check_at, check, last, value, cursor, found, budget, remember_after,
                     )  # fmt: skip
                     counters[1] += budget - left
                     dom[x] = kept
@@ -423,8 +426,8 @@ def open_domains(dom: Words, k: Int, hom: bool) -> None:
 
 @njit(cache=True)
 def enumerate_all(
-    low: Int, high: Int, keys: Ints, alive: Mask, n: Int, term: Int32, hom: bool, group: Int32, alike: Mask,
-    arc_s: Int32, arc_o: Int32, arc_m: Int32, most: Int, budget: Int, remember_after: Int,
+    low: Int, high: Int, keys: Ints, subject_of: Int32, object_of: Int32, alive: Mask, n: Int, term: Int32, hom: bool,
+    group: Int32, alike: Mask, arc_s: Int32, arc_o: Int32, arc_m: Int32, most: Int, budget: Int, remember_after: Int,
 ) -> tuple[Int32, Int]:  # fmt: skip
     """All solutions of one pattern in one event, at most `most` of them; and what is left of the budget of steps."""
     k, arcs = len(group), len(arc_s)
@@ -437,11 +440,11 @@ def enumerate_all(
     check_at = np.empty(k + 1, np.int64)
     spans(low, high, keys, n, arc_m, span)
     open_domains(dom, k, hom)
-    if not prune(keys, alive, span, n, arc_s, arc_o, dom, np.empty((2, words), np.uint64)):
+    if not prune(subject_of, object_of, alive, span, arc_s, arc_o, dom, np.empty((2, words), np.uint64)):
         return found[:0], budget
     plan(dom, span, k, arc_s, arc_o, group, order, place, lead, check_at, check, last)
     count, left = join(
-        keys, alive, span, n, k, arc_m, arc_s, arc_o, group, alike, hom, term, dom, order, lead, check_at, check, last,
-        value, np.empty((2, k), np.int64), found, budget, remember_after,
+        keys, object_of, alive, span, n, k, arc_m, arc_s, arc_o, group, alike, hom, term, dom, order, lead, check_at,
+        check, last, value, np.empty((2, k), np.int64), found, budget, remember_after,
     )  # fmt: skip
     return found[:count].copy(), left
