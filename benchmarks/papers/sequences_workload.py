@@ -24,7 +24,7 @@ from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
 from headgate.language.scopes import check_pattern
 from headgate.language.spine import DUR, Spine
-from headgate.schema import Schema, Type
+from headgate.schema import Path, Schema, Type
 from headgate.sequences.algebra import simplify
 from headgate.sequences.filled import Filled, Part, part
 
@@ -50,10 +50,12 @@ class Setting:
 def stream(events: int, seed: int = 1) -> Columns:
     draw = np.random.default_rng(seed)
     there = np.ones(events, np.bool_)
-    columns = {
-        (f"d{i}",): Column(Type.parse("bigint"), there, draw.integers(0, DOMAIN, events)) for i in range(DISCRETE)
-    }
-    columns |= {(f"c{i}",): Column(Type.parse("double"), there, draw.random(events)) for i in range(CONTINUOUS)}
+    whole, real = Type.parse("bigint"), Type.parse("double")
+    columns: dict[Path, Column] = {}
+    for i in range(DISCRETE):
+        columns[f"d{i}",] = Column(whole, there, draw.integers(0, DOMAIN, events))
+    for i in range(CONTINUOUS):
+        columns[f"c{i}",] = Column(real, there, draw.random(events))
     columns["at",] = Column(Type.parse("bigint"), there, np.arange(events, dtype=np.int64))
     return Columns("s", events, columns)
 

@@ -12,7 +12,9 @@ from tests.sequences.patterns import SCHEMAS, S, T, books, events
 
 from headgate.sequences.automaton import Options
 
-_options = st.builds(Options, st.booleans(), st.booleans(), st.booleans(), st.booleans())
+_options = st.builds(
+    Options, st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([True, True, False])
+)
 _modes = st.sampled_from(["null", "null", "null", "strict", "default", "total"])
 
 

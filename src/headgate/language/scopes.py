@@ -183,9 +183,7 @@ class _Resolver:
                 return replace(made, where=conjunction((made.where, where)), alias=bound.alias), bound
             case ast.Nested(pattern, alias):
                 if pattern.publish is not None:
-                    self.problem(
-                        TypeProblem("PUBLISH ends a subscription, not a part of one", "leave it away", at=node.at)
-                    )
+                    self.problem(TypeProblem("PUBLISH ends a subscription, not a part of it", "leave it away", at=node.at))
                 spine = self.pattern(pattern)
                 made = Source(spine, TRUE, spine.schema, alias or automatic)
             case ast.Union(left, right, alias):
@@ -451,8 +449,7 @@ class _Resolver:
 
     def _within(self, node: ast.Span | ast.Literal) -> int:
         if isinstance(node, ast.Span):
-            ticks: int = round(node.amount * ast.UNITS[node.unit])
-            return ticks
+            return round(node.amount * ast.UNITS[node.unit])
         if not isinstance(node.value, int) or node.value < 0:
             self.problem(TypeProblem("WITHIN takes a length of time", "write WITHIN 30 MINUTES, or ticks", at=node.at))
             return 0

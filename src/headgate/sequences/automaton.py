@@ -33,6 +33,8 @@ class Options:
     an: bool = True
     ai: bool = True
     fr: bool = True
+    kernel: bool = True
+    """If not, all subscriptions take the slower path, as explanations and the tests of the stepper do."""
 
 
 @dataclass(frozen=True)

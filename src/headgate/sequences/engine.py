@@ -104,7 +104,7 @@ class Index:
         for i, producer in enumerate(level.producers):
             reads = [numbers[name] for name in producer.streams]
             target = compiled.add(i, producer.spine, reads, producer.missing, producer.quota)
-            trouble = programs.trouble(target)
+            trouble = programs.trouble(target) if self.options.kernel else "the kernel is switched off"
             if trouble is not None:
                 target.accepts.remove(i)
                 slow[i] = trouble

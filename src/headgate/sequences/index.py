@@ -182,57 +182,66 @@ class _Numbering:
                 accs.append((s, a, cell))
                 cell += 2 * WIDTH[a.function]
         edges = [self._edges(s) for s in states]
-        flat = [e for group in edges for e in group]
         starts = [e for e in self._automaton.starts.values() if e.target.number in self._useful]
         slots = len(self._automaton.slots.predicates)
         streams = len(programs.layout.schemas)
         known = self._state_number
         waits = [[known[id(s)] for s in t.states.values() if id(s) in known] for t in self._targets]
         group_list = list(groups)
+        firsts = [(i, e.slot, e.target.streams[0]) for i, e in enumerate(starts)]
+        acc_from, edge_from = _offsets(len(s.step.accumulators) for s in states), _offsets(map(len, edges))
+        state_from = _offsets(map(len, waits))
+        nodes = [
+            _ints(KINDS[s.step.kind] for s in states),
+            _ints(s.place for s in states),
+            _ints(groups[self._group_key(s)] for s in states),
+            _ints(self._program(programs.predicate(s, s.theta)) for s in states),
+            _ints(s.bound for s in states),
+            _ints(s.keep_slot for s in states),
+            _ints(self._program(programs.predicate(s, s.keep)) for s in states),
+            _ints(s.step.within for s in states),
+            _ints(s.quota for s in states),
+            *held,
+            acc_from[:-1],
+            acc_from[1:],
+            edge_from[:-1],
+            edge_from[1:],
+        ]
+        owned = [(s, e) for s, group in zip(states, edges, strict=True) for e in group]
         made = Tables(
             code=np.zeros((0, 5), np.int64),
-            kind=_ints(KINDS[s.step.kind] for s in states),
-            place=_ints(s.place for s in states),
-            group=_ints(groups[self._group_key(s)] for s in states),
-            theta=_ints(self._program(programs.predicate(s, s.theta)) for s in states),
-            bound=_ints(s.bound for s in states),
-            keep_slot=_ints(s.keep_slot for s in states),
-            keep=_ints(self._program(programs.predicate(s, s.keep)) for s in states),
-            within=_ints(s.step.within for s in states),
-            quota=_ints(s.quota for s in states),
-            held_place=held[0],
-            held_column=held[1],
-            held_mode=held[2],
-            held_else=held[3],
-            acc_from=_offsets(len(s.step.accumulators) for s in states),
-            acc_function=_ints(FUNCTIONS[a.function] for _, a, _ in accs),
-            acc_cell=_ints(cell for _, _, cell in accs),
-            acc_operand=_ints(self._program(programs.expression(s, a.operand)) for s, a, _ in accs),
-            acc_start=_ints(self._program(programs.expression(s, a.start)) for s, a, _ in accs),
-            edge_from=_offsets(map(len, edges)),
-            edge_slot=_ints(e.slot for e in flat),
-            edge_program=_ints(
-                self._program(programs.predicate(s, e.dynamic))
-                for s, group in zip(states, edges, strict=True)
-                for e in group
+            nodes=_matrix(nodes),
+            accs=_matrix(
+                [
+                    _ints(FUNCTIONS[a.function] for _, a, _ in accs),
+                    _ints(cell for _, _, cell in accs),
+                    _ints(self._program(programs.expression(s, a.operand)) for s, a, _ in accs),
+                    _ints(self._program(programs.expression(s, a.start)) for s, a, _ in accs),
+                ]
             ),
-            edge_target=_ints(self._target_number[id(e.target)] for e in flat),
-            state_from=_offsets(map(len, waits)),
+            edges=_matrix(
+                [
+                    _ints(e.slot for _, e in owned),
+                    _ints(self._program(programs.predicate(s, e.dynamic)) for s, e in owned),
+                    _ints(self._target_number[id(e.target)] for _, e in owned),
+                ]
+            ),
+            targets=_matrix([_ints(len(t.accepts) for t in self._targets), state_from[:-1], state_from[1:]]),
             states=_ints(n for s in waits for n in s),
-            accepts=_ints(len(t.accepts) for t in self._targets),
-            group_column=_ints(-1 if g[2] is None else programs.layout.column(g[0], g[2])[0] for g in group_list),
-            group_mode=_ints(g[3] for g in group_list),
-            **_by_slot("group", "groups", [(i, g[1], g[0]) for i, g in enumerate(group_list)], slots, streams, "open"),
-            **_by_slot(
-                "start",
-                "starts",
-                [(i, e.slot, e.target.streams[0]) for i, e in enumerate(starts)],
-                slots,
-                streams,
-                "free",
+            group_table=_matrix(
+                [
+                    _ints(-1 if g[2] is None else programs.layout.column(g[0], g[2])[0] for g in group_list),
+                    _ints(g[3] for g in group_list),
+                ]
             ),
-            start_program=_ints(self._program(programs.start(e)) for e in starts),
-            start_target=_ints(self._target_number[id(e.target)] for e in starts),
+            **_by_slot("group", "groups", [(i, g[1], g[0]) for i, g in enumerate(group_list)], slots, streams, "open"),
+            start_table=_matrix(
+                [
+                    _ints(self._program(programs.start(e)) for e in starts),
+                    _ints(self._target_number[id(e.target)] for e in starts),
+                ]
+            ),
+            **_by_slot("start", "starts", firsts, slots, streams, "free"),
             cells_at=tables.HANDLES + places,
             width=tables.HANDLES + places + cells,
         )
@@ -317,6 +326,10 @@ def _cells_before(state: State) -> int:
 
 def _ints(values: Iterable[int]) -> Ints:
     return np.fromiter(values, np.int64)
+
+
+def _matrix(columns: list[Ints]) -> Ints:
+    return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 def _offsets(lengths: Iterable[int]) -> Ints:

@@ -12,29 +12,51 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from headgate.sequences.programs.kernels import STACK, accumulate, begin, execute
+from headgate.sequences.programs.kernels import STACK, accumulate, begin, execute, holds
 from headgate.sequences.runs.kernels import bucket_of, install, longer, pop, remove, taller, unique
 from headgate.sequences.tables import (
     ABSENT_STEP,
+    ACC_FROM,
+    ACC_OPERAND,
+    ACC_START,
+    ACC_TO,
+    ACCEPTS,
     BORN,
+    BOUND,
+    EDGE_FROM,
+    EDGE_PROGRAM,
+    EDGE_SLOT,
+    EDGE_TARGET,
+    EDGE_TO,
     EPOCH,
     EXPIRED,
     FOLD_STEP,
+    GROUP,
+    GROUP_COLUMN,
     HANDLES,
     HEAP,
+    KEEP,
+    KEEP_SLOT,
     KEY,
     KEYED,
     KILLED,
+    KIND,
     MASK,
     NEWER,
     NEXT,
     NODE,
+    PLACE,
     PREV,
     SAME,
     STAMP,
+    START_PROGRAM,
+    START_TARGET,
+    STATE_FROM,
+    STATE_TO,
     STEPPED,
     T0,
     T1,
+    THETA,
     TIED,
     TOUCHED,
     Batch,
@@ -102,15 +124,28 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                     while r >= 0:
                         following = rows[r, NEXT]
                         n = rows[r, NODE]
-                        if p.group[n] == g and (p.group_column[g] < 0 or (rows[r, KEYED] == 1 and rows[r, KEY] == key)):
+                        if p.nodes[n, GROUP] == g and (
+                            p.group_table[g, GROUP_COLUMN] < 0 or (rows[r, KEYED] == 1 and rows[r, KEY] == key)
+                        ):
                             scalars[TOUCHED] += 1
-                            if now - rows[r, T0] + 1 > p.bound[n] and p.kind[n] != ABSENT_STEP:
+                            if now - rows[r, T0] + 1 > p.nodes[n, BOUND] and p.nodes[n, KIND] != ABSENT_STEP:
                                 remove(s, r)
                                 scalars[EXPIRED] += 1
                             elif b.t0[e] > rows[r, T1] and (
-                                p.theta[n] < 0
+                                p.nodes[n, THETA] < 0
                                 or execute(
-                                    p.code, p.theta[n], rows, r, rows[r], b, e, now, marks, stamp, stack, p.cells_at
+                                    p.code,
+                                    p.nodes[n, THETA],
+                                    rows,
+                                    r,
+                                    rows[r],
+                                    b,
+                                    e,
+                                    now,
+                                    marks,
+                                    stamp,
+                                    stack,
+                                    p.cells_at,
                                 )
                                 == 1
                             ):
@@ -120,7 +155,7 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                                         affected = longer(affected)
                                     affected[n_affected] = r
                                     n_affected += 1
-                                if p.kind[n] != ABSENT_STEP:
+                                if p.nodes[n, KIND] != ABSENT_STEP:
                                     scalars[STEPPED] += 1
                                     waiting, w, out, count = _step(
                                         p,
@@ -156,14 +191,33 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                     work[:] = 0
                     work[HANDLES : p.cells_at] = -1
                     work[T0], work[T1], work[HANDLES] = b.t0[e], now, e
-                    if p.start_program[edge] < 0 or (
-                        execute(
-                            p.code, p.start_program[edge], waiting, 0, work, b, e, now, marks, stamp, stack, p.cells_at
-                        )
-                        == 1
+                    if holds(
+                        p.code,
+                        p.start_table[edge, START_PROGRAM],
+                        waiting,
+                        0,
+                        work,
+                        b,
+                        e,
+                        now,
+                        marks,
+                        stamp,
+                        stack,
+                        p.cells_at,
                     ):
                         waiting, w, out, count = _emit(
-                            p, b, p.start_target[edge], work, now, waiting, w, out, count, marks, stamp, stack
+                            p,
+                            b,
+                            p.start_table[edge, START_TARGET],
+                            work,
+                            now,
+                            waiting,
+                            w,
+                            out,
+                            count,
+                            marks,
+                            stamp,
+                            stack,
                         )
         if scalars[TIED] == 1:
             if w > 1:
@@ -175,8 +229,9 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
         for i in range(n_affected):
             remove(s, affected[i])
             scalars[KILLED] += 1
-        s = install(p, b, s, waiting, 0, w)
-        rows, heads, oldest, newest, counts, dropped, heap, scalars = s
+        if w > 0:
+            s = install(p, b, s, waiting, 0, w)
+            rows, heads, oldest, newest, counts, dropped, heap, scalars = s
         while scalars[HEAP] > 0 and heap[0, 0] <= now:
             waiting, w, out, count = _fire(p, b, s, heap[0, 0], waiting, out, count, work, stack)
             s = install(p, b, s, waiting, 0, w)
@@ -208,34 +263,31 @@ def _step(
     """The forward and rebind edges of an affected run."""
     work[:] = rows[r]
     work[T1] = now
-    work[HANDLES + p.place[n]] = e
-    if p.kind[n] == FOLD_STEP:
-        if p.keep_slot[n] >= 0 and marks[p.keep_slot[n]] != stamp:
+    work[HANDLES + p.nodes[n, PLACE]] = e
+    if p.nodes[n, KIND] == FOLD_STEP:
+        if p.nodes[n, KEEP_SLOT] >= 0 and marks[p.nodes[n, KEEP_SLOT]] != stamp:
             return waiting, w, out, count
-        if p.keep[n] >= 0 and (
-            execute(p.code, p.keep[n], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at) != 1
-        ):
+        if not holds(p.code, p.nodes[n, KEEP], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at):
             return waiting, w, out, count
-        for a in range(p.acc_from[n], p.acc_from[n + 1]):
-            if p.acc_operand[a] >= 0:
-                execute(p.code, p.acc_operand[a], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at)
+        for a in range(p.nodes[n, ACC_FROM], p.nodes[n, ACC_TO]):
+            if p.accs[a, ACC_OPERAND] >= 0:
+                execute(p.code, p.accs[a, ACC_OPERAND], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at)
             accumulate(p, a, work, stack)
         if w == len(waiting):
             waiting = taller(waiting)
         waiting[w] = work
         waiting[w, NODE] = n
         w += 1
-    e_lo, e_hi = p.edge_from[n], p.edge_from[n + 1]
+    e_lo, e_hi = p.nodes[n, EDGE_FROM], p.nodes[n, EDGE_TO]
     if e_hi - e_lo <= 4 * (hi - lo) + 4:
         for edge in range(e_lo, e_hi):
-            slot = p.edge_slot[edge]
+            slot = p.edges[edge, EDGE_SLOT]
             if slot < 0 or marks[slot] == stamp:
-                if p.edge_program[edge] < 0 or (
-                    execute(p.code, p.edge_program[edge], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at)
-                    == 1
+                if holds(
+                    p.code, p.edges[edge, EDGE_PROGRAM], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at
                 ):
                     waiting, w, out, count = _emit(
-                        p, b, p.edge_target[edge], work, now, waiting, w, out, count, marks, stamp, stack
+                        p, b, p.edges[edge, EDGE_TARGET], work, now, waiting, w, out, count, marks, stamp, stack
                     )
         return waiting, w, out, count
     # Many edges, few hits: look each hit up among the edges, which are sorted by slot, TRUE first.
@@ -244,17 +296,15 @@ def _step(
         left, right = e_lo, e_hi
         while left < right:
             middle = (left + right) // 2
-            if p.edge_slot[middle] < slot:
+            if p.edges[middle, EDGE_SLOT] < slot:
                 left = middle + 1
             else:
                 right = middle
         edge = left
-        while edge < e_hi and p.edge_slot[edge] == slot:
-            if p.edge_program[edge] < 0 or (
-                execute(p.code, p.edge_program[edge], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at) == 1
-            ):
+        while edge < e_hi and p.edges[edge, EDGE_SLOT] == slot:
+            if holds(p.code, p.edges[edge, EDGE_PROGRAM], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at):
                 waiting, w, out, count = _emit(
-                    p, b, p.edge_target[edge], work, now, waiting, w, out, count, marks, stamp, stack
+                    p, b, p.edges[edge, EDGE_TARGET], work, now, waiting, w, out, count, marks, stamp, stack
                 )
             edge += 1
     return waiting, w, out, count
@@ -276,7 +326,7 @@ def _emit(
     stack: Ints,
 ) -> tuple[Ints, int, Ints, int]:
     """A run arrives at a target: it is accepted there, and waits in each of its states."""
-    if p.accepts[target] > 0:
+    if p.targets[target, ACCEPTS] > 0:
         if count == len(out):
             out = taller(out)
         out[count] = work
@@ -285,18 +335,31 @@ def _emit(
         out[count, PREV] = 0
         out[count, NEWER:HANDLES] = 0
         count += 1
-    for i in range(p.state_from[target], p.state_from[target + 1]):
+    for i in range(p.targets[target, STATE_FROM], p.targets[target, STATE_TO]):
         n = p.states[i]
         if w == len(waiting):
             waiting = taller(waiting)
         waiting[w] = work
         waiting[w, NODE] = n
-        waiting[w, HANDLES + p.place[n]] = -1
-        if p.kind[n] == FOLD_STEP:
-            for a in range(p.acc_from[n], p.acc_from[n + 1]):
+        waiting[w, HANDLES + p.nodes[n, PLACE]] = -1
+        if p.nodes[n, KIND] == FOLD_STEP:
+            for a in range(p.nodes[n, ACC_FROM], p.nodes[n, ACC_TO]):
                 begin(p, a, waiting[w])
-                if p.acc_start[a] >= 0:
-                    execute(p.code, p.acc_start[a], waiting, w, waiting[w], b, -1, now, marks, stamp, stack, p.cells_at)
+                if p.accs[a, ACC_START] >= 0:
+                    execute(
+                        p.code,
+                        p.accs[a, ACC_START],
+                        waiting,
+                        w,
+                        waiting[w],
+                        b,
+                        -1,
+                        now,
+                        marks,
+                        stamp,
+                        stack,
+                        p.cells_at,
+                    )
                     accumulate(p, a, waiting[w], stack)
         w += 1
     return waiting, w, out, count
@@ -318,13 +381,11 @@ def _fire(
         n = rows[r, NODE]
         work[:] = rows[r]
         work[T1] = due
-        work[HANDLES + p.place[n]] = -1
-        for edge in range(p.edge_from[n], p.edge_from[n + 1]):
-            if p.edge_program[edge] < 0 or (
-                execute(p.code, p.edge_program[edge], rows, r, work, b, -1, due, marks, 1, stack, p.cells_at) == 1
-            ):
+        work[HANDLES + p.nodes[n, PLACE]] = -1
+        for edge in range(p.nodes[n, EDGE_FROM], p.nodes[n, EDGE_TO]):
+            if holds(p.code, p.edges[edge, EDGE_PROGRAM], rows, r, work, b, -1, due, marks, 1, stack, p.cells_at):
                 waiting, w, out, count = _emit(
-                    p, b, p.edge_target[edge], work, due, waiting, w, out, count, marks, 1, stack
+                    p, b, p.edges[edge, EDGE_TARGET], work, due, waiting, w, out, count, marks, 1, stack
                 )
         remove(s, r)
     return waiting, w, out, count

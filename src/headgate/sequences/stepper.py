@@ -108,7 +108,7 @@ class _Compiled:
 class Stepper:
     def __init__(self, automaton: Automaton, memory: Memory, watch: Watch | None = None) -> None:
         self._memory = memory
-        self._watch = watch
+        self.watch = watch
         self._automaton = automaton
         self._compiled = {s.number: self._compile(s) for s in automaton.states}
         self._waiting: dict[tuple[int, int], list[State]] = {}
@@ -289,8 +289,8 @@ class Stepper:
             self.dropped[state.number] = self.dropped.get(state.number, 0) + 1
 
     def _tell(self, what: str, state: State, run: Run, event: int) -> None:
-        if self._watch is not None:
-            self._watch(what, state, run, event)
+        if self.watch is not None:
+            self.watch(what, state, run, event)
 
     # -- state
 

@@ -26,47 +26,36 @@ NEXT_STEP, FOLD_STEP, ABSENT_STEP = 1, 2, 3
 COUNT, SUM, AVG, MIN, MAX, FIRST, LAST, STDDEV, RECURRENCE = range(1, 10)
 
 
+KIND, PLACE, GROUP, THETA, BOUND, KEEP_SLOT, KEEP, WITHIN, QUOTA = range(9)
+HELD_PLACE, HELD_COLUMN, HELD_MODE, HELD_ELSE, ACC_FROM, ACC_TO, EDGE_FROM, EDGE_TO = range(9, 17)
+"""Columns of `nodes`: what a run needs of its node lies together."""
+EDGE_SLOT, EDGE_PROGRAM, EDGE_TARGET = range(3)
+ACC_FUNCTION, ACC_CELL, ACC_OPERAND, ACC_START = range(4)
+ACCEPTS, STATE_FROM, STATE_TO = range(3)
+GROUP_COLUMN, GROUP_MODE = range(2)
+START_PROGRAM, START_TARGET = range(2)
+
+
 class Tables(NamedTuple):
-    """The automata of a level as arrays. `*_from` are offsets: the entries of i are from[i] to from[i + 1]."""
+    """The automata of a level as arrays, few of them, because a call hands over each. A matrix has the columns named
+    above. `*_from` are offsets: the entries of i are from[i] to from[i + 1]."""
 
     code: Ints
-    kind: Ints
-    place: Ints
-    group: Ints
-    theta: Ints
-    bound: Ints
-    keep_slot: Ints
-    keep: Ints
-    within: Ints
-    quota: Ints
-    held_place: Ints
-    held_column: Ints
-    held_mode: Ints
-    held_else: Ints
-    acc_from: Ints
-    acc_function: Ints
-    acc_cell: Ints
-    acc_operand: Ints
-    acc_start: Ints
-    edge_from: Ints
-    edge_slot: Ints
-    edge_program: Ints
-    edge_target: Ints
-    state_from: Ints
+    nodes: Ints
+    accs: Ints
+    edges: Ints
+    targets: Ints
     states: Ints
-    accepts: Ints
-    group_column: Ints
-    group_mode: Ints
+    group_table: Ints
     group_from: Ints
     groups: Ints
     open_from: Ints
     open_groups: Ints
+    start_table: Ints
     start_from: Ints
     starts: Ints
     free_from: Ints
     free_starts: Ints
-    start_program: Ints
-    start_target: Ints
     cells_at: int
     width: int
 

@@ -11,7 +11,23 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from headgate.sequences.tables import AVG, COUNT, HANDLES, LAST, MAX, MIN, RECURRENCE, STDDEV, SUM, T0, Ints, Tables
+from headgate.sequences.tables import (
+    ACC_CELL,
+    ACC_FUNCTION,
+    ACC_OPERAND,
+    AVG,
+    COUNT,
+    HANDLES,
+    LAST,
+    MAX,
+    MIN,
+    RECURRENCE,
+    STDDEV,
+    SUM,
+    T0,
+    Ints,
+    Tables,
+)
 
 NULL, INT, FLOAT = 0, 1, 2
 STACK = 64
@@ -251,13 +267,32 @@ def execute(
 
 
 @njit(cache=True)
+def holds(
+    code: Ints,
+    pc: int,
+    rows: Ints,
+    r: int,
+    work: Ints,
+    b: Any,
+    e: int,
+    now: int,
+    m: Ints,
+    stamp: int,
+    stack: Ints,
+    at: int,
+) -> bool:
+    """Is the predicate at `pc` TRUE? There is none at -1."""
+    return pc < 0 or execute(code, pc, rows, r, work, b, e, now, m, stamp, stack, at) == 1
+
+
+@njit(cache=True)
 def begin(p: Tables, a: int, row: Ints) -> None:
     """An empty state; COUNT(*), which has no operand, is 1 at S1."""
-    c = p.acc_cell[a]
-    function = p.acc_function[a]
+    c = p.accs[a, ACC_CELL]
+    function = p.accs[a, ACC_FUNCTION]
     row[c], row[c + 1] = NULL, 0
     if function == COUNT:
-        row[c], row[c + 1] = INT, 1 if p.acc_operand[a] < 0 else 0
+        row[c], row[c + 1] = INT, 1 if p.accs[a, ACC_OPERAND] < 0 else 0
     elif function in (SUM, AVG):
         row[c], row[c + 1], row[c + 2], row[c + 3] = INT, 0, INT, 0
     elif function == STDDEV:
@@ -267,14 +302,14 @@ def begin(p: Tables, a: int, row: Ints) -> None:
 @njit(cache=True)
 def accumulate(p: Tables, a: int, row: Ints, stack: Ints) -> None:
     """Takes the operand from the bottom of the stack into the cells of an aggregate."""
-    c = p.acc_cell[a]
-    function = p.acc_function[a]
+    c = p.accs[a, ACC_CELL]
+    function = p.accs[a, ACC_FUNCTION]
     tag, value = stack[0, 0], stack[0, 1]
     if function == RECURRENCE:
         row[c], row[c + 1] = tag, value
         return
     if function == COUNT:
-        if p.acc_operand[a] < 0 or tag != NULL:
+        if p.accs[a, ACC_OPERAND] < 0 or tag != NULL:
             row[c + 1] += 1
         return
     if tag == NULL:

@@ -14,26 +14,37 @@ from headgate.sequences.tables import (
     ABSENT_STEP,
     ALIVE,
     BORN,
+    BOUND,
     BUCKET,
     CREATED,
     DROPPED,
     EXPIRED,
     FREE,
+    GROUP,
+    GROUP_COLUMN,
+    GROUP_MODE,
     HANDLES,
     HEAP,
+    HELD_COLUMN,
+    HELD_ELSE,
+    HELD_MODE,
+    HELD_PLACE,
     HIGH,
     KEY,
     KEYED,
+    KIND,
     MASK,
     NEWER,
     NEXT,
     NODE,
     OLDER,
     PREV,
+    QUOTA,
     SERIAL,
     STAMP,
     T0,
     T1,
+    WITHIN,
     Batch,
     Ints,
     Runs,
@@ -44,15 +55,15 @@ from headgate.sequences.tables import (
 @njit(cache=True)
 def bucket_of(p: Tables, b: Batch, g: int, e: int, mask: int) -> tuple[int, int]:
     """Where the runs of a group that this event may affect are filed; -1: nowhere."""
-    column = p.group_column[g]
+    column = p.group_table[g, GROUP_COLUMN]
     if column < 0:
         return g, 0
     if b.defined[e, column] == 0:
         return -1, 0
-    keyed, key = _key(b.cells, e, column, p.group_mode[g])
+    keyed, key = _key(b.cells, e, column, p.group_table[g, GROUP_MODE])
     if not keyed:
         return -1, 0
-    return len(p.group_column) + (_mixed(g, key) & mask), key
+    return len(p.group_table) + (_mixed(g, key) & mask), key
 
 
 @njit(cache=True)
@@ -85,7 +96,7 @@ def _mixed(g: int, key: int) -> int:
 def install(p: Tables, b: Batch, s: Runs, waiting: Ints, first: int, end: int) -> Runs:
     """Puts new runs in: each into its bucket, into the list of its node, and ABSENT's into the heap."""
     rows, heads, oldest, newest, counts, dropped, heap, scalars = s
-    groups = len(p.group_column)
+    groups = len(p.group_table)
     for i in range(first, end):
         n = waiting[i, NODE]
         if _expired_at_birth(p, waiting, i):
@@ -106,9 +117,9 @@ def install(p: Tables, b: Batch, s: Runs, waiting: Ints, first: int, end: int) -
         scalars[CREATED] += 1
         rows[r, BORN] = scalars[SERIAL]
         _hold_key(p, b, rows, r)
-        g = p.group[n]
+        g = p.nodes[n, GROUP]
         bucket = g
-        if p.group_column[g] >= 0:
+        if p.group_table[g, GROUP_COLUMN] >= 0:
             if scalars[ALIVE] > scalars[MASK]:
                 heads = _rehash(p, rows, heads, scalars, r)
             bucket = groups + (_mixed(g, rows[r, KEY]) & scalars[MASK])
@@ -126,9 +137,9 @@ def install(p: Tables, b: Batch, s: Runs, waiting: Ints, first: int, end: int) -
             oldest[n] = r
         newest[n] = r
         counts[n] += 1
-        if p.kind[n] == ABSENT_STEP:
-            heap = _push(heap, scalars, rows[r, T1] + p.within[n], r, rows[r, BORN])
-        if counts[n] > p.quota[n]:
+        if p.nodes[n, KIND] == ABSENT_STEP:
+            heap = _push(heap, scalars, rows[r, T1] + p.nodes[n, WITHIN], r, rows[r, BORN])
+        if counts[n] > p.nodes[n, QUOTA]:
             remove(Runs(rows, heads, oldest, newest, counts, dropped, heap, scalars), oldest[n])
             dropped[n] += 1
             scalars[DROPPED] += 1
@@ -139,7 +150,7 @@ def install(p: Tables, b: Batch, s: Runs, waiting: Ints, first: int, end: int) -
 def _expired_at_birth(p: Tables, waiting: Ints, i: int) -> bool:
     """No event later than this run can satisfy the bound on DUR, so it need not be filed."""
     n = waiting[i, NODE]
-    return bool(p.kind[n] != ABSENT_STEP and waiting[i, T1] + 1 - waiting[i, T0] + 1 > p.bound[n])
+    return bool(p.nodes[n, KIND] != ABSENT_STEP and waiting[i, T1] + 1 - waiting[i, T0] + 1 > p.nodes[n, BOUND])
 
 
 @njit(cache=True)
@@ -148,12 +159,12 @@ def _hold_key(p: Tables, b: Batch, rows: Ints, r: int) -> None:
     n = rows[r, NODE]
     rows[r, KEYED] = 0
     rows[r, KEY] = 0
-    place, column, mode = p.held_place[n], p.held_column[n], p.held_mode[n]
+    place, column, mode = p.nodes[n, HELD_PLACE], p.nodes[n, HELD_COLUMN], p.nodes[n, HELD_MODE]
     if column < 0:
         return
     handle = rows[r, HANDLES + place]
     if handle < 0:
-        packed = p.held_else[n]
+        packed = p.nodes[n, HELD_ELSE]
         if packed < 0:
             return
         place, column, mode = packed >> 32, (packed >> 2) & 0x3FFFFFFF, packed & 3
@@ -166,16 +177,16 @@ def _hold_key(p: Tables, b: Batch, rows: Ints, r: int) -> None:
 
 @njit(cache=True)
 def _rehash(p: Tables, rows: Ints, heads: Ints, scalars: Ints, skip: int) -> Ints:
-    groups = len(p.group_column)
+    groups = len(p.group_table)
     mask = (scalars[MASK] << 2) | 3
     scalars[MASK] = mask
     made = np.full(groups + mask + 1, -1, np.int64)
     made[:groups] = heads[:groups]
     for r in range(scalars[HIGH]):
         n = rows[r, NODE]
-        if n < 0 or r == skip or p.group_column[p.group[n]] < 0:
+        if n < 0 or r == skip or p.group_table[p.nodes[n, GROUP], GROUP_COLUMN] < 0:
             continue
-        bucket = groups + (_mixed(p.group[n], rows[r, KEY]) & mask)
+        bucket = groups + (_mixed(p.nodes[n, GROUP], rows[r, KEY]) & mask)
         rows[r, BUCKET] = bucket
         rows[r, PREV] = -1
         rows[r, NEXT] = made[bucket]
@@ -295,7 +306,7 @@ def collect(p: Tables, s: Runs, now: int) -> int:
     gone = 0
     for r in range(s.scalars[HIGH]):
         n = s.rows[r, NODE]
-        if n >= 0 and p.kind[n] != ABSENT_STEP and now + 1 - s.rows[r, T0] + 1 > p.bound[n]:
+        if n >= 0 and p.nodes[n, KIND] != ABSENT_STEP and now + 1 - s.rows[r, T0] + 1 > p.nodes[n, BOUND]:
             remove(s, r)
             gone += 1
     s.scalars[EXPIRED] += gone

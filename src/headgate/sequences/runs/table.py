@@ -50,7 +50,7 @@ class RunTable:
         self.memory = Memory(layout.columns, types, layout.texts)
         self._tables = level.numbered.tables
         self.stepper = Stepper(level.interpreted, self.memory)
-        states, groups = len(level.numbered.states), len(self._tables.group_column)
+        states, groups = len(level.numbered.states), len(self._tables.group_table)
         scalars = np.zeros(SCALARS, np.int64)
         scalars[FREE], scalars[MASK] = -1, _ROOM - 1
         self.runs = Runs(
