@@ -30,7 +30,7 @@ def book() -> Subscriptions:
 
 
 def pairs(table: pa.Table) -> list[tuple[int, str]]:
-    return list(zip(table.column("event").to_pylist(), table.column("subscription").to_pylist(), strict=True))
+    return [(row["event"], row["subscription"]) for row in table.to_pylist()]
 
 
 PAIRS = [(0, "ibm"), (0, "low"), (2, "big"), (2, "ibm"), (3, "low")]
@@ -193,5 +193,7 @@ def test_a_declared_stream_without_subscriptions_matches_nothing() -> None:
 
 def test_what_this_version_cannot_run_is_refused_when_compiled() -> None:
     made = Subscriptions().stream("s", {"x": "bigint"}).add("q", "SELECT * FROM s NEXT {TRUE} s")
-    with pytest.raises(PlanError, match="subscription q is a sequence: this version checks those and cannot run them yet"):
+    with pytest.raises(
+        PlanError, match="subscription q is a sequence: this version checks those and cannot run them yet"
+    ):
         made.compile()

@@ -54,7 +54,10 @@ def test_rows_of_different_streams_are_counted_apart() -> None:
 
 def test_what_was_decoded_before_is_taken_as_it_is() -> None:
     schema = BOOK.streams["stock"]
-    parts = [decode(EVENTS[:50], schema, PLAN.needs("stock")), decode(EVENTS[50:], schema, PLAN.needs("stock"), first=50)]
+    parts = [
+        decode(EVENTS[:50], schema, PLAN.needs("stock")),
+        decode(EVENTS[50:], schema, PLAN.needs("stock"), first=50),
+    ]
     assert fed({"stock": part} for part in parts).equals(WHOLE)
 
 
