@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ def test_the_sample_has_matches_to_compare() -> None:
 @settings(max_examples=40, deadline=None)
 def test_the_cut_into_batches_changes_nothing(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(EVENTS)]
-    assert fed(EVENTS[a:b] for a, b in zip(edges, edges[1:], strict=False)).equals(WHOLE)
+    assert fed(EVENTS[a:b] for a, b in pairwise(edges)).equals(WHOLE)
 
 
 def test_rejected_events_count_as_rows() -> None:
