@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from headgate import LanguageError, LanguageErrors, SchemaError, Subscriptions, UsageError
+from headgate import LanguageErrors, SchemaError, Subscriptions, UsageError
 from headgate.errors import DuplicateName, LimitExceeded, SyntaxProblem, TypeProblem, UnknownName
 from headgate.schema import Schema
 
@@ -79,6 +79,25 @@ def test_a_paused_subscription_stays_in_the_book_and_matches_nothing() -> None:
     assert matched(book.resume("a"), IBM) == ["a"]
 
 
+def test_a_paused_subscription_stays_paused_when_it_is_replaced() -> None:
+    book = stock().add("a", "vol > 1").pause("a").replace("a", "vol > 2")
+    assert matched(book, IBM) == []
+    assert matched(book.resume("a"), IBM) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("", "vol > 1", "the name of a subscription cannot be ''"),
+        (5, "vol > 1", "the name of a subscription cannot be 5"),
+        ("a", None, "the text of a subscription cannot be None"),
+        ("a", "", "the text of a subscription cannot be ''"),
+    ],
+)
+def test_a_name_and_a_text_are_texts(name: Any, text: Any, message: str) -> None:
+    refused(UsageError, message, f"give a {message.split()[1]} in a str", stock().add, name, text)
+
+
 def test_a_replacement_that_is_refused_leaves_the_old_one() -> None:
     book = stock().add("a", "vol > 1")
     with pytest.raises(UnknownName):
@@ -138,9 +157,9 @@ def test_a_mistake_is_found_again_after_a_sound_text_of_the_same_form() -> None:
         book.add("b", "vol > 'x'")
 
 
-def test_an_empty_text_is_refused() -> None:
-    with pytest.raises(LanguageError):
-        stock().add("a", "")
+def test_a_text_of_nothing_but_spaces_is_refused() -> None:
+    with pytest.raises(SyntaxProblem, match="the text is empty"):
+        stock().add("a", "  ")
 
 
 def test_a_text_beyond_the_limits_is_refused() -> None:
@@ -284,6 +303,22 @@ def test_a_stream_that_makes_no_sense_is_refused_in_a_script(statement: str, mes
 def test_drop_takes_away() -> None:
     book = Subscriptions.parse(SCRIPT + "DROP SUBSCRIPTION cheap; DROP SUBSCRIPTION big; DROP STREAM stock;")
     assert (list(book), list(book.streams)) == ([], [])
+
+
+AGAIN = "DROP SUBSCRIPTION cheap; DROP SUBSCRIPTION big; DROP STREAM stock; CREATE STREAM stock (vol STRING);"
+
+
+def test_a_stream_that_comes_back_with_other_types_is_checked_anew() -> None:
+    book = Subscriptions.parse(SCRIPT)
+    with pytest.raises(LanguageErrors, match="BIGINT cannot be compared with STRING"):
+        book.extend(AGAIN + "CREATE SUBSCRIPTION big ON stock AS vol > 500;")
+
+
+def test_a_stream_that_comes_back_with_other_types_is_compiled_anew() -> None:
+    book = Subscriptions.parse(SCRIPT)
+    book.compile()
+    book.extend(AGAIN + "CREATE SUBSCRIPTION many ON stock AS vol = 'many';")
+    assert matched(book, {"vol": "many"}) == ["many"]
 
 
 @pytest.mark.parametrize(

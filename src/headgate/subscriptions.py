@@ -91,17 +91,21 @@ class Subscriptions:
         labels: Mapping[str, str] | None = None,
     ) -> Subscriptions:
         """Add a subscription; LanguageError says what is wrong with it and where."""
+        given: Any
+        for what, given in (("name", name), ("text", text)):
+            if not isinstance(given, str) or not given:
+                raise UsageError(f"the {what} of a subscription cannot be {given!r}", f"give a {what} in a str")
         if name in self._entries:
             raise DuplicateName(f"there is a subscription {name} already", "use replace to change it")
         self._put(name, tokenise(text, self._limits), text, on, missing, labels)
         return self
 
     def replace(self, name: str, text: str, **changes: Any) -> Subscriptions:
-        """A new text, and where given a new stream, mode or labels, for a subscription that exists."""
+        """A new text, and where given a new stream, mode or labels, for a subscription that exists; paused, it stays so."""
         old = self._entry(name)
         given = {"on": old.stream, "missing": old.missing, "labels": old.labels, **changes}
         self._put(name, tokenise(text, self._limits), text, **given)
-        return self
+        return self.pause(name) if old.paused else self
 
     def remove(self, name: str) -> Subscriptions:
         self._entry(name)
@@ -310,6 +314,10 @@ class Subscriptions:
                 f"stream {name} is in use by subscription {user}", "drop its subscriptions first", at=at
             )
         del known[name]
+        if kind == "STREAM":
+            # It may come back with other types: what was checked and compiled for it no longer says anything.
+            self._checked = {key: True for key in self._checked if key[1] != name}
+            self._plan = None
 
     @classmethod
     def from_table(
