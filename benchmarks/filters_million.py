@@ -40,22 +40,28 @@ CHANGES = 20
 
 def one_by_one(index: FilterIndex, columns: Columns) -> Callable[[], Any]:
     """The baseline on one slice: its rows are built outside the clock, in the sorted order that suits its cache."""
-    part = _Slice(index, columns)
-    (lane,) = index.lanes.sparse
     assert not index.lanes.dense
-    assert not len(lane.multiple)
-    keys, placed = _keys(lane, part.batch())
-    width, words = len(lane.rows), -(-len(keys) // 64)
-    bits = np.zeros(words * width, np.uint64)
-    prepare(lane.rows, placed).write(0, words, bits, 1, width)
-    tables = (lane.single.first, lane.single.starts, lane.single.literals, lane.single.slots)
+    given = [_given(lane, _Slice(index, columns).batch()) for lane in index.lanes.sparse]
 
     def run() -> Any:
         counts = np.zeros(len(index), np.int64)
-        candidates_one_by_one(keys, *tables, width, bits, counts)
+        kernel: Any = candidates_one_by_one
+        for tables in given:
+            kernel(*tables, counts)
         return counts
 
     return run
+
+
+def _given(lane: Lane, batch: Batch) -> tuple[Any, ...]:
+    """What the baseline reads: the key of every event, the conjuncts of every key, and the rows."""
+    assert not len(lane.multiple)
+    keys, placed = _keys(lane, batch)
+    width, words = len(lane.rows), -(-len(keys) // 64)
+    bits = np.zeros(words * width, np.uint64)
+    prepare(lane.rows, placed).write(0, words, bits, 1, width)
+    single = lane.single
+    return keys, single.first, single.starts, single.literals, single.slots, width, bits
 
 
 def _keys(lane: Lane, batch: Batch) -> tuple[Any, Batch]:

@@ -79,7 +79,7 @@ def undefined_rows(index: FilterIndex, columns: Columns) -> NDArray[np.bool_]:
     assert (families <= Family.TEXT).all(), "rows of several attributes are not in this workload"
     missing = np.zeros((columns.rows, len(dense.rows)), np.bool_)
     for a in np.unique(attributes).tolist():
-        there = part.column(index.lanes.interned.paths[a]).defined
+        there = part.column(index.lanes.lookup.paths[a]).defined
         at = np.flatnonzero(attributes == a) + dense.rows.offset
         missing[:, at] = ~there[order][:, None]
     return missing
