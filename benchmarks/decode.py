@@ -1,23 +1,22 @@
-"""How fast events become columns, one core, five attributes. Prints one JSON object a line.
-
-python benchmarks/decode.py [rows]
-"""
+"""How fast events become columns, one core, five attributes: rows a second by the form they come in."""
 
 from __future__ import annotations
 
 import io
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import orjson
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from benchmarks import measure
 from headgate.events import decode, read_csv, read_json_lines, read_parquet
 from headgate.schema import Schema
 
+ROWS = {"small": 30_000, "paper": 300_000}
 SCHEMA = Schema.of("stock", {"name": "string", "price": "double", "vol": "bigint", "halted": "boolean"}, time="at")
 
 
@@ -31,7 +30,8 @@ def rows_per_second(rows: int, run: Callable[[], int]) -> float:
     return rows / best
 
 
-def main(rows: int) -> None:
+def run(scale: str, _out: Path) -> Iterator[measure.Row]:
+    rows = ROWS[scale]
     events = [
         {"name": f"S{i % 500}", "price": i / 4, "vol": i, "halted": i % 7 == 0, "at": 1_700_000_000_000_000 + i}
         for i in range(rows)
@@ -56,9 +56,9 @@ def main(rows: int) -> None:
         "parquet": lambda: sum(b.columns.rows for b in read_parquet(io.BytesIO(parquet.getvalue()), SCHEMA)),
         "csv": lambda: sum(b.columns.rows for b in read_csv(io.BytesIO(csv.getvalue()), SCHEMA)),
     }
-    for name, run in runs.items():
-        print(orjson.dumps({"form": name, "rows": rows, "rows_per_second": int(rows_per_second(rows, run))}).decode())
+    for name, way in runs.items():
+        yield {"form": name, "rows": rows, "rows_per_second": int(rows_per_second(rows, way))}
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300_000)
+    measure.main(run)

@@ -1,22 +1,18 @@
-"""How long it takes to parse 100,000 short subscriptions, with the cache of shapes and without it.
-
-    python benchmarks/parse.py [COUNT]
-
-prints one JSON object a line: what was measured, how many texts, seconds, texts a second.
-"""
+"""How long it takes to parse 100,000 short subscriptions, with the cache of shapes and without it."""
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+from benchmarks import measure
 from headgate.language import parser
 from headgate.language.parser import parse_body
 from headgate.language.tokens import tokenise
 
+TEXTS = {"small": 10_000, "paper": 100_000}
 _SAMPLE = 2_000
 _TARGET = 20.0
 _WORDS = ("price", "vol", "name", "sector", "city", "bid", "ask", "size", "user.age", "user.country", "item.sku")
@@ -54,26 +50,25 @@ def subscriptions(count: int, seed: int = 1) -> Iterator[str]:
             yield f"({_atom(rng)} OR {rng.choice(_WORDS)} IS NULL) AND price > {rng.randrange(99)}"
 
 
-def _measure(what: str, texts: list[str], parse: Callable[[str], object]) -> float:
+def _measure(what: str, texts: list[str], parse: Callable[[str], object]) -> measure.Row:
     begun = time.perf_counter()
     for text in texts:
         parse(text)
     seconds = time.perf_counter() - begun
-    found = {"benchmark": "parse", "what": what, "texts": len(texts), "seconds": round(seconds, 3)}
-    print(json.dumps({**found, "texts_per_second": round(len(texts) / seconds)}))
-    return seconds
+    each = {"texts": len(texts), "seconds": round(seconds, 3), "texts_per_second": round(len(texts) / seconds)}
+    return {"what": what, **each}
 
 
-def main() -> int:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    texts = list(subscriptions(count))
+def run(scale: str, _out: Path) -> Iterator[measure.Row]:
+    texts = list(subscriptions(TEXTS[scale]))
     parse_body("a = 1")  # building the parser itself is not what is measured
     shapes = len({tokenise(text).shape for text in texts})
-    print(json.dumps({"benchmark": "parse", "what": "workload", "texts": count, "shapes": shapes}))
-    seconds = _measure("with the cache of shapes", texts, parse_body)
-    _measure("without it", texts[:_SAMPLE], lambda text: parser._reduce(tokenise(text), holes=False))
-    return 0 if seconds < _TARGET * max(1.0, count / 100_000) else 1
+    yield {"what": "workload", "texts": len(texts), "shapes": shapes}
+    row = _measure("with the cache of shapes", texts, parse_body)
+    yield row
+    yield _measure("without it", texts[:_SAMPLE], lambda text: parser._reduce(tokenise(text), holes=False))
+    yield measure.must(f"seconds to parse {len(texts):,} texts", row["seconds"], scale, most=_TARGET)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    measure.main(run)
