@@ -192,6 +192,10 @@ def test_a_declared_stream_without_subscriptions_matches_nothing() -> None:
 
 
 def test_a_sequence_matches_with_the_events_it_was_made_of() -> None:
-    made = Subscriptions().stream("s", {"x": "bigint"}).add("q", "SELECT a.x AS p, b.x AS q FROM s AS a NEXT {TRUE} s AS b")
+    made = (
+        Subscriptions()
+        .stream("s", {"x": "bigint"})
+        .add("q", "SELECT a.x AS p, b.x AS q FROM s AS a NEXT {TRUE} s AS b")
+    )
     found = made.compile().match([{"x": 1}, {"x": 2}, {"x": 3}]).to_pylist()
     assert [(m["event"], m["output"]) for m in found] == [(1, '{"p":1,"q":2}'), (2, '{"p":2,"q":3}')]

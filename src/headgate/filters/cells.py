@@ -46,6 +46,8 @@ def canonical(kind: Kind, op: str, constant: Any) -> tuple[str, Any]:
 
 
 def _whole(op: str, constant: Any) -> tuple[str, Any]:
+    if isinstance(constant, float) and not math.isfinite(constant):
+        constant = -(2**64) if constant < 0 else 2**64  # NaN is above everything, as infinity is
     if isinstance(constant, float) and not constant.is_integer():
         if op in ("=", "<>"):
             return (NEVER if op == "=" else ALWAYS), 0
@@ -59,7 +61,13 @@ def _whole(op: str, constant: Any) -> tuple[str, Any]:
     return (ALWAYS if holds and op != "=" else NEVER), 0
 
 
+_OF_NAN = {"=": ">", ">=": ">", "<>": "<=", "<": "<=", "<=": ALWAYS, ">": NEVER}
+"""`x op NaN` as a comparison with infinity: NaN alone is above it."""
+
+
 def _double(op: str, constant: Any) -> tuple[str, Any]:
+    if constant != constant:
+        return _OF_NAN[op], math.inf
     try:
         near = float(constant)
     except OverflowError:

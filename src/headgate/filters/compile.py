@@ -168,7 +168,8 @@ class _Compiler:
                 self._strict[slot] = paths = composer.attributes(cut)
                 tree = join("and", [tree, *map(composer.present, sorted(paths))])
             elif missing == "total":
-                self._strict[slot] = every
+                if composer.attributes(cut) <= every:  # else it asks for keys of a map, which may be missing
+                    self._strict[slot] = every
                 tree = join("and", [tree, composer.complete()])
             if isinstance(tree, int):
                 tree = ("and", (tree,))

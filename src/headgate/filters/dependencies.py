@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from headgate.filters.cells import Cells
+from headgate.filters.likes import like_test
 from headgate.filters.rows import SETS, Family, Reach, Rows, unpack
 from headgate.language import ast, values
 
@@ -110,7 +111,7 @@ def holds(test: ast.Node, value: str) -> bool:
         case ast.TextTest(kind, ast.Literal(whole)):
             return values.text_test(kind, whole, value)
         case ast.Like(_, ast.Literal(pattern), escape, folded):
-            return values.like(value, pattern, escape, folded)
+            return like_test(pattern, escape, folded)(value)
         case ast.Matches(_, pattern):
             return values.matches(value, pattern)
     raise AssertionError(type(test).__name__)

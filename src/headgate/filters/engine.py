@@ -45,7 +45,7 @@ class FilterIndex:
         """The attributes that evaluation reads."""
         found = set(self.lanes.lookup.needs)
         found.update(p for dense in self.lanes.dense for p in dense.paths)
-        if any(len(lane.rows.of_family(Family.COMPLETE)[0]) for lane in self.lanes.sparse):
+        if any(len(lane.rows.of_family(Family.COMPLETE)[0]) for lane in (*self.lanes.sparse, *self.lanes.dense)):
             found.update(a.path for a in self.schema)
         return frozenset(found)
 
@@ -159,6 +159,10 @@ class _Slice:
         return np.stack([self._vectors[n] for n in numbers.tolist()])
 
     def complete(self) -> NDArray[np.bool_]:
+        return self._complete
+
+    @cached_property
+    def _complete(self) -> NDArray[np.bool_]:
         there = np.ones(self.columns.rows, np.bool_)
         for attribute in self._index.schema:
             there &= self.column(attribute.path).defined

@@ -68,14 +68,14 @@ def numeric_cells(values: Any, defined: Any, cuts: Any, out: Any) -> None:
 @njit(cache=True)
 def table_cells(values: Any, defined: Any, first: Any, table: Any, out: Any) -> None:
     """The same for whole numbers whose cuts lie close together: `table[x - first]`, with both ends repeated."""
-    size = len(table)
+    last = first + (len(table) - 1)  # first + len(table) may lie beyond int64
     for e in range(len(values)):
         if defined[e]:
             x = values[e]
             if x < first:
                 out[e] = table[0]
-            elif x >= first + size:
-                out[e] = table[size - 1]
+            elif x > last:
+                out[e] = table[len(table) - 1]
             else:
                 out[e] = table[x - first]
         else:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headgate.errors import PlanError
 from headgate.filters.cells import ALWAYS, NEVER, Cells, canonical
 from headgate.filters.dependencies import holds
 from headgate.filters.lookup import Lookup
-from headgate.filters.rows import SETS, Family, Ints, Keys, Reach, pack
+from headgate.filters.rows import ATTRIBUTES, SETS, Family, Ints, Keys, Reach, pack
 from headgate.language import ast, values
 from headgate.language.ast import Hole, Path
 from headgate.language.build import FORMS
@@ -97,8 +98,8 @@ class Leaves:
         keys = [self._keys(m, cells, cuts) if isinstance(m, _Comparison) else m for m in made]
         tops = {int(pack(Family.CELL, a, Reach.OUTSIDE, -1, 0)): present_key(a, c) for a, c in cells.items()}
         for made_keys in keys:
-            for outside, present in tops.items() if len(made_keys) and int(made_keys[0]) in tops else ():
-                made_keys[made_keys == outside] = present
+            if len(made_keys) and (present := tops.get(int(made_keys[0]))) is not None:
+                made_keys[:] = present  # all leaves of a template IS NOT NULL are the same
         sets = [self._set(path, constants, cells, cuts) for path, constants in self._sets]
         tests = {self._attributes[path].number: list(found) for path, found in self._tests.items()}
         paths = {a.number: a.path for a in self._attributes.values()}
@@ -208,6 +209,8 @@ class Leaves:
     def _attribute(self, path: Path) -> _Attribute:
         found = self._attributes.get(path)
         if found is None:
+            if len(self._attributes) == ATTRIBUTES:
+                raise PlanError(f"the subscriptions of one stream speak of more than {ATTRIBUTES:,} attributes")
             kind = self._kind(path)
             found = _Attribute(len(self._attributes), path, kind if kind in _SCALAR else Kind.BINARY)
             self._attributes[path] = found

@@ -47,6 +47,10 @@ SETS = 1 << 39
 """Arguments of MEMBER and OUTSIDE from here on are numbers of sets of cells rather than cells."""
 
 
+ATTRIBUTES = 1 << 16
+"""How many attributes a key can tell apart."""
+
+
 def pack(family: int, attribute: Any, reach: int, argument: Any, missing: Any = 0) -> Any:
     """The key of a row, or an array of keys; arguments count from -1."""
     return (family << 60) | (attribute << _ATTRIBUTE) | (reach << _REACH) | ((argument + 1) << _ARGUMENT) | missing
@@ -56,7 +60,7 @@ def unpack(keys: Keys) -> tuple[Keys, Keys, Keys, Keys, Keys]:
     """(family, attribute, reach, argument, missing) of each key."""
     return (
         keys >> 60,
-        (keys >> _ATTRIBUTE) & 0xFFFF,
+        (keys >> _ATTRIBUTE) & (ATTRIBUTES - 1),
         (keys >> _REACH) & 3,
         ((keys >> _ARGUMENT) & _MASK) - 1,
         keys & 1,

@@ -225,25 +225,17 @@ def _form(tokens: Tokens, start: int, stop: int, literals: tuple[int, ...]) -> F
         return FORMS[hole.form](value_of(part, hole.token))
 
     body = fill(reduce_holes(part), name_or_hole)
-    below = list(ast.walk(body))
-    if any(isinstance(n, ast.And | ast.Or | ast.Not | ast.Pattern) for n in below) and not _is_negated_atom(body):
-        raise _NotPlain
+    below = list(ast.walk(body))  # a condition among the operands stays there: the type check refuses it
     return Form(
         body,
-        any(isinstance(n, _PARTICULAR) for n in below),
+        any(isinstance(n, _PARTICULAR) or (isinstance(n, ast.In) and len(n.items) > _LONG) for n in below),
         any(isinstance(n, ast.Call | ast.Graph | ast.Variable) for n in below),
     )
 
 
+_LONG = 16
+"""A longer IN is one look-up in a set rather than an equality for each item."""
 _PARTICULAR = (ast.Matches, ast.Instant, ast.Like, ast.Span, ast.Arithmetic, ast.Negate)
-
-
-def _is_negated_atom(body: Node) -> bool:
-    """`x NOT IN (...)` and its like are one atom to the eye and NOT of one to the grammar; GRAPH filters are inside."""
-    inner = body.operand if isinstance(body, ast.Not) else body
-    return isinstance(inner, ast.Graph) or not any(
-        isinstance(n, ast.And | ast.Or | ast.Not | ast.Pattern) for n in ast.walk(inner)
-    )
 
 
 def fill(value: T, leaf: Callable[[Hole], Any], shift: int = 0) -> T:

@@ -118,7 +118,8 @@ class _Push:
         """IN over constants stays one atom with the items in order; the rest means OR of equalities."""
         operand = fold(operand)
         constants = [f for f in map(fold, items) if isinstance(f, ast.Literal) and f.value is not None]
-        plain = isinstance(operand, ast.Attribute) and not any(isinstance(c.value, Hole) for c in constants)
+        odd = any(isinstance(c.value, Hole) or c.value != c.value for c in constants)  # NaN is no cut of its own
+        plain = isinstance(operand, ast.Attribute) and not odd
         if not plain or len(constants) < 2 or len(constants) < len(items):
             return self.formula(ast.Or(tuple(ast.Compare("=", operand, item) for item in items)), truth)
         unique: dict[tuple[str, Any], ast.Literal] = {(type(c.value).__name__, c.value): c for c in constants}

@@ -183,7 +183,9 @@ class _Resolver:
                 return replace(made, where=conjunction((made.where, where)), alias=bound.alias), bound
             case ast.Nested(pattern, alias):
                 if pattern.publish is not None:
-                    self.problem(TypeProblem("PUBLISH ends a subscription, not a part of it", "leave it away", at=node.at))
+                    self.problem(
+                        TypeProblem("PUBLISH ends a subscription, not a part of it", "leave it away", at=node.at)
+                    )
                 spine = self.pattern(pattern)
                 made = Source(spine, TRUE, spine.schema, alias or automatic)
             case ast.Union(left, right, alias):
