@@ -9,5 +9,6 @@ except ImportError:
 
 from headgate.spark.batch import deduplicated, match, split
 from headgate.spark.session import session
+from headgate.spark.stream import Running, start
 
-__all__ = ["deduplicated", "match", "session", "split"]
+__all__ = ["Running", "deduplicated", "match", "session", "split", "start"]
