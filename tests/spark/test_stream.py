@@ -111,7 +111,6 @@ def test_the_event_log_goes_in_and_notifications_and_errors_come_out(
     bodies = [json.dumps({k: v for k, v in e.items() if k != "id"}) for e in events]
     store.logs.append("stock", [*bodies[:10], "{broken", *bodies[10:]])
     store.logs.append("news", ["{}"])
-    spark.dataSource.register(_source())
     log = spark.readStream.format("headgate").options(store=store.url, stream="stock", maxEventsPerTrigger="8").load()
     running = start(log, store, "store", tmp_path / "c", on="stock", event_id="id", json="body", trigger="available")
     running.wait()
@@ -124,12 +123,6 @@ def test_the_event_log_goes_in_and_notifications_and_errors_come_out(
     assert running.metrics.numbers.errors_total == 1
     table = spark.read.format("headgate").options(store=store.url, table="notifications").load()
     assert {(r["id"], int(r["event"]), r["subscription"]) for r in table.collect()} == notified
-
-
-def _source() -> Any:
-    from headgate.spark.source import HeadgateSource
-
-    return HeadgateSource
 
 
 def test_errors_have_a_sink_of_their_own(spark: SparkSession, tmp_path: Path) -> None:

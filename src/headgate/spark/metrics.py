@@ -131,7 +131,7 @@ class Metrics:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the library's
+            def log_message(self, format: str, *args: Any) -> None:
                 log.debug(format, *args)
 
         server = ThreadingHTTPServer((host, port), Handler)

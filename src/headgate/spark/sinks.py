@@ -13,18 +13,22 @@ Errors go to a sink as well: by default to the error log of the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Protocol
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from headgate.errors import UsageError
 from headgate.spark.frame import is_complex
-from headgate.spark.session import is_connect
-from headgate.spark.source import HeadgateSource
+from headgate.spark.source import staged
 from headgate.store import Store
+from headgate.store.database import Database
+from headgate.store.logs import Logs
 
 Each = Callable[[DataFrame, int], None]
 FORMATS = ("parquet", "json", "csv", "orc")
@@ -106,13 +110,37 @@ class Notifications:
         return "the store"
 
     def write(self, df: DataFrame, _query: str, _batch: int) -> None:
-        if is_connect(df.sparkSession):
-            # The function runs in a session of the server that has not seen what the client registered.
-            df.sparkSession.dataSource.register(HeadgateSource)
+        # As `format("headgate")` writes, but in Spark's own workers: a data source gets new processes for each write.
         if "code" in df.columns:
             error = fn.struct("code", "reason", fn.col("text").alias("event")).alias("error")
             df = df.select("id", "stream", "event", error)
-        with_text(df).write.format("headgate").option("store", self.store.url).mode("append").save()
+        job = uuid.uuid4().hex
+        try:
+            with_text(df).mapInArrow(Stage(self.store.url, job), "rows bigint").collect()
+        except BaseException:
+            self.store.logs.abort([job])
+            raise
+        self.store.logs.commit([job])
+
+
+@dataclass(frozen=True)
+class Stage:
+    """In a worker: rows into the staging table of a store."""
+
+    store: str
+    job: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        logs = Logs(_database(self.store))
+        for batch in batches:
+            logs.stage(self.job, map(staged, batch.to_pylist()))
+            yield pa.record_batch({"rows": [batch.num_rows]})
+
+
+@cache
+def _database(url: str) -> Database:
+    """One for each worker process, which lives on for the next batch."""
+    return Database(url)
 
 
 @dataclass(frozen=True)

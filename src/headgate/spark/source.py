@@ -11,7 +11,7 @@ latest), `eventsPerPartition`. Writing takes the frame of `match`: tasks stage t
 transaction makes a whole micro-batch visible; a match that is there already stays, so that each is there once.
 """
 
-# ruff: noqa: ARG002, N802, N803 - Spark calls these methods and names them and their arguments
+# ruff: noqa: N802, N803 - Spark calls these methods and names them and their arguments
 from __future__ import annotations
 
 import uuid
@@ -31,13 +31,18 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
 from headgate.errors import SchemaError, UsageError
 from headgate.language.catalogue import nearest
-from headgate.store import Store
-from headgate.store.logs import ERROR, MATCH
+from headgate.store.database import Database
+from headgate.store.logs import ERROR, MATCH, Logs
 
 EVENTS = "id bigint, stream string, body string, at timestamp"
 _NOTICE = "seq bigint, id string, stream string, event string"
@@ -57,7 +62,7 @@ class HeadgateSource(DataSource):
     def name(cls) -> str:
         return "headgate"
 
-    def _store(self) -> Store:
+    def _logs(self) -> Logs:
         for given in self.options:
             # Spark adds what the frame was loaded from; options are compared without case.
             if given.lower() not in {o.lower() for o in OPTIONS} and given.lower() not in (
@@ -67,7 +72,7 @@ class HeadgateSource(DataSource):
                 raise UsageError(f'format("headgate") has no option {given}', nearest(given, OPTIONS, ""))
         if not self.options.get("store"):
             raise UsageError('format("headgate") needs the option store', "a path, or postgresql://...")
-        return Store(self.options["store"])
+        return Logs(Database(str(self.options["store"])))
 
     def _table(self) -> str:
         table = str(self.options.get("table", "events"))
@@ -85,7 +90,7 @@ class HeadgateSource(DataSource):
         return TABLES[self._table()]
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return TableReader(self._store(), self._table(), self.options.get("stream"))
+        return TableReader(self._logs(), self._table(), self.options.get("stream"))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         if self._table() != "events":
@@ -95,15 +100,15 @@ class HeadgateSource(DataSource):
             raise UsageError(f"startingOffsets = {starting!r} is unknown", "choose earliest or latest")
         most = self._number("maxEventsPerTrigger", 0) if "maxEventsPerTrigger" in self.options else None
         share = self._number("eventsPerPartition", 100_000)
-        return EventReader(self._store(), self.options.get("stream"), most, starting == "latest", share)
+        return EventReader(self._logs(), self.options.get("stream"), most, starting == "latest", share)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         if overwrite:
             raise UsageError("notifications are added, never overwritten", 'write with mode("append")')
-        return BatchWriter(self._store(), schema)
+        return BatchWriter(self._logs(), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        return StreamWriter(self._store(), schema)
+        return StreamWriter(self._logs(), schema)
 
 
 @dataclass
@@ -114,29 +119,35 @@ class Range(InputPartition):
     until: int
 
 
-class EventReader(DataSourceStreamReader):
+class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The event log as a stream. An offset is the id of the last event that is in."""
 
-    def __init__(self, store: Store, stream: str | None, most: int | None, latest: bool, share: int) -> None:
-        self._store = store
+    def __init__(self, logs: Logs, stream: str | None, most: int | None, latest: bool, share: int) -> None:
+        self._logs = logs
         self._stream = stream
         self._most = most
         self._latest = latest
         self._share = share
+        self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return {_FIRST: self._store.logs.last() if self._latest else 0}
+        return {_FIRST: self._logs.last() if self._latest else 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable() if self._most is None else ReadMaxRows(self._most)
 
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._logs.last()
+
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        if isinstance(limit, ReadMaxRows):
-            return {_FIRST: self._store.logs.until(start[_FIRST], limit.max_rows)}
-        return {_FIRST: max(start[_FIRST], self._store.logs.last())}
+        since = start[_FIRST]
+        last = self._logs.until(since, limit.max_rows) if isinstance(limit, ReadMaxRows) else self._logs.last()
+        if self._target is not None:
+            last = min(last, self._target)
+        return {_FIRST: max(since, last)}
 
     def reportLatestOffset(self) -> dict[str, int]:
-        return {_FIRST: self._store.logs.last()}
+        return {_FIRST: self._logs.last()}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         edges = [*range(start[_FIRST], end[_FIRST], self._share), end[_FIRST]]
@@ -147,7 +158,7 @@ class EventReader(DataSourceStreamReader):
         since = partition.since
         while since < partition.until:
             until = min(since + _PAGE, partition.until)
-            for event in self._store.logs.events(since, until, self._stream):
+            for event in self._logs.events(since, until, self._stream):
                 yield event.id, event.stream, event.body, _instant(event.at)
             since = until
 
@@ -155,8 +166,8 @@ class EventReader(DataSourceStreamReader):
 class TableReader(DataSourceReader):
     """A table of the store as it is now."""
 
-    def __init__(self, store: Store, table: str, stream: str | None) -> None:
-        self._store = store
+    def __init__(self, logs: Logs, table: str, stream: str | None) -> None:
+        self._logs = logs
         self._table = table
         self._stream = stream
 
@@ -167,7 +178,7 @@ class TableReader(DataSourceReader):
                 yield *values, _instant(at)
 
     def _rows(self) -> Iterator[Any]:
-        logs, since = self._store.logs, 0
+        logs, since = self._logs, 0
         if self._table == "events":
             last = logs.last()
             while since < last:
@@ -188,28 +199,28 @@ class Staged(WriterCommitMessage):
 class Staging:
     """What both writers do: tasks stage their rows, the driver commits. A writer is pickled into its tasks."""
 
-    def __init__(self, store: Store, schema: StructType) -> None:
+    def __init__(self, logs: Logs, schema: StructType) -> None:
         lost = [name for name in ("id", "stream", "event") if name not in schema.names]
         if lost:
             raise SchemaError(f"the frame has no column {lost[0]}", "write the result of headgate.spark.match")
-        self._store = store
+        self._logs = logs
         self._job = uuid.uuid4().hex
 
     def stage(self, batches: Iterator[pa.RecordBatch]) -> Staged:
         for batch in batches:
-            self._store.logs.stage(self._job, map(_staged, batch.to_pylist()))
+            self._logs.stage(self._job, map(staged, batch.to_pylist()))
         return Staged(self._job)
 
     def commit(self) -> None:
-        self._store.logs.commit([self._job])
+        self._logs.commit([self._job])
 
     def abort(self) -> None:
-        self._store.logs.abort([self._job])
+        self._logs.abort([self._job])
 
 
 class BatchWriter(DataSourceArrowWriter):
-    def __init__(self, store: Store, schema: StructType) -> None:
-        self._staging = Staging(store, schema)
+    def __init__(self, logs: Logs, schema: StructType) -> None:
+        self._staging = Staging(logs, schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as Spark's own Arrow writer differs from its base
         return self._staging.stage(iterator)
@@ -224,8 +235,8 @@ class BatchWriter(DataSourceArrowWriter):
 class StreamWriter(DataSourceStreamArrowWriter):
     """One writer for a whole query: what its tasks staged since the last commit is the micro-batch."""
 
-    def __init__(self, store: Store, schema: StructType) -> None:
-        self._staging = Staging(store, schema)
+    def __init__(self, logs: Logs, schema: StructType) -> None:
+        self._staging = Staging(logs, schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]  # as above
         return self._staging.stage(iterator)
@@ -237,7 +248,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._staging.abort()
 
 
-def _staged(row: dict[str, Any]) -> dict[str, Any]:
+def staged(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of `match` as the store stages it."""
     error = row.get("error")
     event = None if row["event"] is None else str(row["event"])
     kept = {name: row.get(name) for name in ("id", "stream", "subscription", "output", "labels")}

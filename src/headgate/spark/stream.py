@@ -34,7 +34,6 @@ from headgate.spark.session import is_connect
 from headgate.spark.shards import SHARD_SIZE
 from headgate.spark.ship import ship
 from headgate.spark.sinks import Each, Notifications, Sink, sink_of
-from headgate.spark.source import HeadgateSource
 from headgate.store import Store
 
 STREAM = "__stream"
@@ -120,7 +119,6 @@ def start(
         batches.claimed()
         listener = Listener(name, numbers)
         spark.streams.addListener(listener)
-    spark.dataSource.register(HeadgateSource)
     writer = whole.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(batches)
     if trigger is not None:
         writer = writer.trigger(availableNow=True) if trigger == AVAILABLE else writer.trigger(processingTime=trigger)
