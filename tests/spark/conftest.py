@@ -27,7 +27,7 @@ def workers_see_this_checkout(tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, workers_see_this_checkout: None) -> Iterator[SparkSession]:
-    from headgate.spark import session
+    from headgate.spark import spark_session
 
     scratch = tmp_path_factory.mktemp("spark")
     conf = {
@@ -41,7 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, workers_see_this_checkout: N
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }
-    made = session("local[2]", "headgate tests", conf, ui=False)
+    made = spark_session("local[2]", "headgate tests", conf, ui=False)
     made.sparkContext.setLogLevel("ERROR")
     yield made
     made.stop()

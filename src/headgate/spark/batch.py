@@ -49,6 +49,13 @@ class Shipped:
     def streams(self) -> tuple[str, ...]:
         return tuple(stream for stream, paths in self.needs.items() if paths) or tuple(self.schemas)
 
+    def schema(self, stream: str) -> Schema:
+        """The schema of a stream; an open one where the book does not know it."""
+        return self.schemas.get(stream) or Schema(stream, {}, declared=False)
+
+    def reads(self, stream: str) -> frozenset[Path]:
+        return self.needs.get(stream, frozenset())
+
     @classmethod
     def of(cls, shipment: Shipment, plans: Sequence[Plan]) -> Shipped:
         schemas = dict(plans[-1].schemas)
@@ -95,10 +102,11 @@ def matched(
     output: str = "matches",
     errors: str = "rows",
     json: str | None = None,
+    lenient: bool = False,
 ) -> DataFrame:
-    """As `match`, for plans that are shipped already."""
+    """As `match`, for plans that are with the workers; if `lenient`, a column that a frame lacks is null everywhere."""
     inputs = {
-        stream: selected(frame, shipped.schemas[stream], shipped.needs[stream], event_ids.get(stream), json)
+        stream: selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json, lenient)
         for stream, frame in frames.items()
     }
     kinds = {frame.schema[EVENT].dataType for frame in inputs.values()}

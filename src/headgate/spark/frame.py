@@ -42,7 +42,14 @@ def wanted(schema: Schema, needs: Iterable[Path]) -> dict[Path, Attribute]:
     return {path: schema.get(path) or Attribute(path, None) for path in paths}
 
 
-def selected(df: DataFrame, schema: Schema, needs: Iterable[Path], event_id: EventId, json: str | None) -> DataFrame:
+def selected(
+    df: DataFrame,
+    schema: Schema,
+    needs: Iterable[Path],
+    event_id: EventId,
+    json: str | None,
+    lenient: bool = False,
+) -> DataFrame:
     """`EVENT` first, then the needed columns, or `BODY` where the events are JSON texts in one column."""
     identity = event_column(df, event_id).alias(EVENT)
     if json is not None:
@@ -53,17 +60,15 @@ def selected(df: DataFrame, schema: Schema, needs: Iterable[Path], event_id: Eve
             raise SchemaError(f"column {json} is {kind}, and JSON is read from a string or binary column")
         return df.select(identity, fn.col(_quoted(json)).alias(BODY))
     attributes = wanted(schema, needs)
-    check(df, schema, attributes)
+    if lenient:
+        attributes = {path: a for path, a in attributes.items() if _kind(df.schema, path) is not None}
+    else:
+        check(df, schema, attributes)
     by_column: dict[str, list[Path]] = {}
     for path in attributes:
         by_column.setdefault(path[0], []).append(path)
     columns = [_pruned((name,), df.schema[name].dataType, paths).alias(name) for name, paths in by_column.items()]
     return df.select(identity, *columns)
-
-
-def lacking(df: DataFrame, schema: Schema, needs: Iterable[Path]) -> list[Path]:
-    """The needed paths that the frame does not have."""
-    return [path for path in wanted(schema, needs) if _kind(df.schema, path) is None]
 
 
 def check(df: DataFrame, schema: Schema, attributes: Mapping[Path, Attribute]) -> None:

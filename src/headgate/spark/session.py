@@ -29,7 +29,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 
-def session(
+def spark_session(
     master: str | None = None, name: str = "headgate", conf: Mapping[str, str] | None = None, *, ui: bool = True
 ) -> SparkSession:
     """The running session, or a new one. `master` may be local[n], spark://..., or sc://... for Spark Connect."""

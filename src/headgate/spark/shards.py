@@ -2,7 +2,7 @@
 
 Shipping works by whole files, so a change of one subscription must not make a new file of a million. `Shards` keeps the
 large plans as they are, compiles what changed since into one small plan, and lists the names that no longer count in
-the large ones. When the small part has grown to a tenth of the book, everything is compiled anew.
+the large ones. When the small part has `grown` to a tenth of the book, it is time to compile everything anew.
 """
 
 from __future__ import annotations
@@ -47,29 +47,25 @@ class Parts:
 
 
 class Shards:
-    """The plans of a book that changes."""
+    """The plans of a book that changes. The book is the caller's: alter it, say what changed, ask for the parts."""
 
     def __init__(self, book: Subscriptions, size: int = SHARD_SIZE) -> None:
         self._book = book
-        self._size = size
-        self._base: list[Plan] = []
-        self._base_size = 0
+        self._base = shards(book, size)
+        self._base_size = len(book)
         self._changed: dict[str, None] = {}
-        self._rebuild()
-
-    def _rebuild(self) -> None:
-        self._base = shards(self._book, self._size)
-        self._base_size = len(self._book)
-        self._changed.clear()
 
     def changed(self, names: Iterable[str]) -> None:
         """These were added to the book, removed from it or altered."""
         self._changed.update(dict.fromkeys(names))
 
+    @property
+    def grown(self) -> bool:
+        """Whether so much has changed that it is time to start anew."""
+        return len(self._changed) > max(LEAST_RECENT, GROWN * self._base_size)
+
     def parts(self) -> Parts:
         """The plans of the book as it is now."""
-        if len(self._changed) > max(LEAST_RECENT, GROWN * self._base_size):
-            self._rebuild()
         if not self._changed:
             return Parts(tuple(self._base), ())
         alive = [name for name in self._changed if name in self._book]

@@ -6,6 +6,7 @@ go once to each host (see `cache`). Where from depends on the cluster:
 * in local mode the driver's own cache folder is the workers' cache folder, and nothing moves;
 * a folder that all hosts see (`plans=`, or the setting `spark.headgate.plans`) is the way that works everywhere, also
   for plans made after a Connect query has started;
+* a store that all hosts reach (PostgreSQL) carries the plans of a running query;
 * else the files are added to the session: `SparkContext.addFile` or, over Connect, `addArtifacts`.
 
 A shipment holds several plans where a book is large or changes: large shards that stay, one small plan of what is new,
@@ -29,9 +30,10 @@ from headgate.plan import Plan
 from headgate.spark import cache
 from headgate.spark.cache import Fetch, Filed
 from headgate.spark.session import is_connect, is_local
+from headgate.store import Store
 
 SETTING = "spark.headgate.plans"
-_SESSION = "session:"
+_SESSION, _STORE = "session:", "store:"
 _filed: dict[int, tuple[weakref.ref[Plan], Filed]] = {}
 _added: weakref.WeakKeyDictionary[SparkSession, set[str]] = weakref.WeakKeyDictionary()
 
@@ -50,9 +52,18 @@ class Shipment:
 
 
 def ship(
-    plans: Sequence[Plan], spark: SparkSession, *, gone: Sequence[str] = (), folder: str | None = None
+    plans: Sequence[Plan],
+    spark: SparkSession,
+    *,
+    gone: Sequence[str] = (),
+    folder: str | None = None,
+    beside_driver: bool = False,
+    store: Store | None = None,
 ) -> Shipment:
-    """Put plans where the workers of a session find them."""
+    """Put plans where the workers of a session find them.
+
+    `beside_driver` says that this process is on the driver's host, which a Connect client cannot know.
+    """
     shared = folder or spark.conf.get(SETTING, "") or None
     where = Path(shared) if shared else None
     filed = tuple(_file(plan, where) for plan in plans)
@@ -60,8 +71,12 @@ def ship(
     every = (*filed, *([names] if names else []))
     if where is not None:
         return Shipment(filed, names, (str(where.absolute()),))
-    if is_local(spark):
+    if is_local(spark) or (beside_driver and (spark.conf.get("spark.master", "") or "").startswith("local")):
         return Shipment(filed, names, ())
+    if store is not None and (store.shared or is_connect(spark)):
+        for file in every:
+            store.files.put(file.digest, cache.path(file))
+        return Shipment(filed, names, (_STORE + store.url,))
     for file in every:
         _add(spark, file)
     return Shipment(filed, names, (_SESSION,))
@@ -104,6 +119,8 @@ def _add(spark: SparkSession, filed: Filed) -> None:
 def _fetch(origin: str) -> Fetch:
     if origin == _SESSION:
         return lambda filed, target: cache.link_or_copy(Path(SparkFiles.get(filed.name)), target)
+    if origin.startswith(_STORE):
+        return lambda filed, target: Store(origin.removeprefix(_STORE)).files.fetch(filed.digest, target)
     return lambda filed, target: cache.link_or_copy(Path(origin) / filed.name, target)
 
 

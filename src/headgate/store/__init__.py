@@ -1,5 +1,19 @@
-"""The durable book: subscriptions in a database, with a version and the changes since one; and the logs beside it."""
+"""The durable book: subscriptions in a database, with a version and the changes since one; and the logs beside it.
 
-from headgate.store.book import Change, Store
+`Store` is loaded when it is first used: what only reads a log need not load the compiler of the kernels.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headgate.store.book import Change, Store
 
 __all__ = ["Change", "Store"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'headgate.store' has no attribute {name!r}")
+    from headgate.store import book
+
+    return getattr(book, name)

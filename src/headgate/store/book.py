@@ -60,6 +60,11 @@ class Store:
         return str(self._database.value("SELECT value FROM facts WHERE name = 'store'"))
 
     @property
+    def shared(self) -> bool:
+        """Whether other hosts reach it: a server, not a file."""
+        return self._database.path is None
+
+    @property
     def version(self) -> int:
         """The number of the newest change; 0 for an empty store."""
         return int(self._database.value("SELECT coalesce(max(version), 0) FROM changes"))

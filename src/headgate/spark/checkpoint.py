@@ -1,0 +1,79 @@
+"""What Headgate keeps in a checkpoint folder: which query it belongs to.
+
+Spark notices that a checkpoint was made by another query only where the sources happen to differ in number. Here it is
+written down: the query's own id, its store and its streams. A folder of another query is refused before anything runs.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from headgate.errors import EnvironmentProblem, UsageError
+
+_FILE = "headgate/query.json"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The mark in a checkpoint. `query` is the key of the versions that its batches used."""
+
+    query: str
+    store: str
+    streams: tuple[str, ...]
+
+
+def claim(checkpoint: str, store: str, streams: tuple[str, ...]) -> Claim:
+    """Take a checkpoint for a query, or take it up again; UsageError where it is another's."""
+    system, root = _open(checkpoint)
+    mark = f"{root.rstrip('/')}/{_FILE}"
+    known = _read(system, mark)
+    if known is None:
+        if system.get_file_info(f"{root}/offsets").type == fs.FileType.Directory:
+            raise UsageError(
+                f"the checkpoint {checkpoint} was made by a query that is not Headgate's", "name a folder of its own"
+            )
+        known = Claim(uuid.uuid4().hex[:16], store, streams)
+        _write(system, mark, known)
+        # Of two that came at the same time the later one's mark stands: both go by what is there now.
+        known = _read(system, mark) or known
+    for what, mine, theirs in (("store", store, known.store), ("streams", sorted(streams), sorted(known.streams))):
+        if mine != theirs:
+            raise UsageError(
+                f"the checkpoint {checkpoint} belongs to another query: {what} {_shown(theirs)}, not {_shown(mine)}",
+                "name a folder of its own for each query",
+            )
+    return known
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else ", ".join(value)
+
+
+def _open(checkpoint: str) -> tuple[Any, str]:
+    try:
+        if "://" in checkpoint or checkpoint.startswith("file:"):
+            return fs.FileSystem.from_uri(checkpoint)
+        return fs.LocalFileSystem(), str(Path(checkpoint).absolute())
+    except (OSError, ValueError) as problem:
+        raise EnvironmentProblem(f"the checkpoint {checkpoint} cannot be reached: {problem}") from None
+
+
+def _read(system: Any, mark: str) -> Claim | None:
+    if system.get_file_info(mark).type != fs.FileType.File:
+        return None
+    with system.open_input_stream(mark) as f:
+        found = json.loads(f.read())
+    return Claim(found["query"], found["store"], tuple(found["streams"]))
+
+
+def _write(system: Any, mark: str, made: Claim) -> None:
+    system.create_dir(mark.rpartition("/")[0], recursive=True)
+    with system.open_output_stream(f"{mark}.{made.query}") as f:
+        f.write(json.dumps(asdict(made)).encode())
+    system.move(f"{mark}.{made.query}", mark)

@@ -1,0 +1,185 @@
+"""Where the matches of a micro-batch go, and what a crash in between leaves behind.
+
+| sink | after a crash and a restart |
+|---|---|
+| `Files` | a batch writes a folder of its own, anew when it is replayed: each match once |
+| `Notifications` | one transaction makes a batch visible, a match that is there stays: each match once, in the store |
+| `Kafka` | a batch may be written again: each match at least once, with its id as the key; see `deduplicated` |
+| `Console` | may show a batch again |
+| a function | called as `foreachBatch` calls it, again with the same number for the same batch |
+
+Errors go to a sink as well: by default to the error log of the store.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from headgate.errors import UsageError
+from headgate.spark.frame import is_complex
+from headgate.spark.source import staged
+from headgate.store import Store
+from headgate.store.database import Database
+from headgate.store.logs import Logs
+
+Each = Callable[[DataFrame, int], None]
+FORMATS = ("parquet", "json", "csv", "orc")
+
+
+class Sink(Protocol):
+    """Takes the matches, or the errors, of one micro-batch; called again with the same batch after a crash."""
+
+    @property
+    def name(self) -> str: ...
+
+    def write(self, df: DataFrame, query: str, batch: int, /) -> None: ...
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of a format under `path/query=.../batch=...`; Spark reads the path as one table with these two columns."""
+
+    path: str
+    format: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise UsageError(f"format = {self.format!r} is unknown", f"choose one of {', '.join(FORMATS)}")
+
+    @property
+    def name(self) -> str:
+        return f"{self.format} files in {self.path}"
+
+    def write(self, df: DataFrame, query: str, batch: int) -> None:
+        if self.format == "csv":
+            df = with_text(df)
+        folder = f"{self.path.rstrip('/')}/query={query}/batch={batch}"
+        df.write.format(self.format).options(**self.options).mode("overwrite").save(folder)
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """A topic: the key is the id of the match, the value a JSON object of its columns."""
+
+    servers: str
+    topic: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"Kafka topic {self.topic}"
+
+    def write(self, df: DataFrame, _query: str, _batch: int) -> None:
+        value = fn.to_json(fn.struct(*(fn.col(f"`{c}`") for c in df.columns)))
+        made = df.select(fn.col("id").alias("key"), value.alias("value"))
+        settings = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
+        made.write.format("kafka").options(**settings).save()
+
+
+@dataclass(frozen=True)
+class Console:
+    """Rows on standard output, for trying things out."""
+
+    rows: int = 20
+
+    @property
+    def name(self) -> str:
+        return "the console"
+
+    def write(self, df: DataFrame, _query: str, _batch: int) -> None:
+        df.show(self.rows, truncate=False)
+
+
+@dataclass(frozen=True)
+class Notifications:
+    """The notifications of a store, and its error log."""
+
+    store: Store
+
+    @property
+    def name(self) -> str:
+        return "the store"
+
+    def write(self, df: DataFrame, _query: str, _batch: int) -> None:
+        # As `format("headgate")` writes, but in Spark's own workers: a data source gets new processes for each write.
+        if "code" in df.columns:
+            error = fn.struct("code", "reason", fn.col("text").alias("event")).alias("error")
+            df = df.select("id", "stream", "event", error)
+        job = uuid.uuid4().hex
+        try:
+            with_text(df).mapInArrow(Stage(self.store.url, job), "rows bigint").collect()
+        except BaseException:
+            self.store.logs.abort([job])
+            raise
+        self.store.logs.commit([job])
+
+
+@dataclass(frozen=True)
+class Stage:
+    """In a worker: rows into the staging table of a store."""
+
+    store: str
+    job: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        logs = Logs(_database(self.store))
+        for batch in batches:
+            logs.stage(self.job, map(staged, batch.to_pylist()))
+            yield pa.record_batch({"rows": [batch.num_rows]})
+
+
+@cache
+def _database(url: str) -> Database:
+    """One for each worker process, which lives on for the next batch."""
+    return Database(url)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the user."""
+
+    call: Each
+
+    @property
+    def name(self) -> str:
+        return getattr(self.call, "__name__", type(self.call).__name__)
+
+    def write(self, df: DataFrame, _query: str, batch: int) -> None:
+        self.call(df, batch)
+
+
+def sink_of(given: Sink | Each | str, store: Store) -> Sink:
+    """A sink by what the user said: a sink, a function, "console", "store", or a folder for Parquet files."""
+    if isinstance(given, Files | Kafka | Console | Notifications | Function):
+        return given
+    if isinstance(given, str):
+        if given == "console":
+            return Console()
+        if given == "store":
+            return Notifications(store)
+        if "/" in given:
+            return Files(given)
+        raise UsageError(f"sink = {given!r} is unknown", 'say "console", "store", the path of a folder, or pass a sink')
+    if hasattr(given, "write") and hasattr(given, "name"):
+        return given
+    if callable(given):
+        return Function(given)
+    raise UsageError(f"a {type(given).__name__} is no sink", "pass a sink, or a function of a frame and a batch number")
+
+
+def with_text(df: DataFrame) -> DataFrame:
+    """The event ids as texts."""
+    kind = df.schema["event"].dataType
+    if kind.typeName() == "string":
+        return df
+    column: Column = fn.to_json("event") if is_complex(kind) else fn.col("event").cast("string")
+    return df.withColumn("event", column)
