@@ -18,21 +18,21 @@ def columns(stream: str = "s") -> Columns:
 
 
 def test_a_listing_run_gives_pairs_sorted_by_event_and_slot() -> None:
-    work = match.run(columns(), INDEXES, listing=True)
+    work = match.run(columns(), INDEXES["s"], None, listing=True)
     assert list(zip(work.hits.event.tolist(), work.hits.slot.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1)]
 
 
 def test_a_counting_run_gives_a_count_for_every_slot_and_no_pairs() -> None:
-    work = match.run(columns(), INDEXES, listing=False)
+    work = match.run(columns(), INDEXES["s"], None, listing=False)
     assert work.counts.tolist() == [1, 2]
     assert len(work.hits) == 0
 
 
 def test_a_stream_without_subscriptions_has_no_hits() -> None:
-    work = match.run(columns("elsewhere"), INDEXES, listing=True)
+    work = match.run(columns("elsewhere"), None, None, listing=True)
     assert (work.filters, len(work.hits)) == (None, 0)
-    assert match.run(columns("elsewhere"), INDEXES, listing=False).counts.tolist() == []
+    assert match.run(columns("elsewhere"), None, None, listing=False).counts.tolist() == []
 
 
 def test_the_pipeline_is_data() -> None:
-    assert [step.__name__ for step in match.STEPS] == ["filters"]
+    assert [step.__name__ for step in match.STEPS] == ["filters", "late"]

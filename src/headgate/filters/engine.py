@@ -45,7 +45,8 @@ class FilterIndex:
         """The attributes that evaluation reads."""
         found = set(self.lanes.lookup.needs)
         found.update(p for dense in self.lanes.dense for p in dense.paths)
-        if any(len(lane.rows.of_family(Family.COMPLETE)[0]) for lane in (*self.lanes.sparse, *self.lanes.dense)):
+        rows = [*(lane.rows for lane in self.lanes.sparse), *(dense.rows for dense in self.lanes.dense)]
+        if any(len(r.of_family(Family.COMPLETE)[0]) for r in rows):
             found.update(a.path for a in self.schema)
         return frozenset(found)
 

@@ -451,7 +451,8 @@ class _Resolver:
 
     def _within(self, node: ast.Span | ast.Literal) -> int:
         if isinstance(node, ast.Span):
-            return round(node.amount * ast.UNITS[node.unit])
+            ticks: int = round(node.amount * ast.UNITS[node.unit])
+            return ticks
         if not isinstance(node.value, int) or node.value < 0:
             self.problem(TypeProblem("WITHIN takes a length of time", "write WITHIN 30 MINUTES, or ticks", at=node.at))
             return 0
