@@ -430,20 +430,3 @@ def conclude(
 ) -> None:
     """Give the node of a join its value."""
     _decide(unfold(shape, links, value, ints, floats, counters), shares, counters, node, found)
-
-
-@njit(cache=True)
-def revise(
-    shape: Bytes, links: Ints, value: Bytes, ints: Ints, floats: Floats, counters: Longs, partners: Longs, shift: Floats
-) -> None:
-    """Move the chances of live predicates that go with the one just seen; `shift` is added to their log odds."""
-    s = unfold(shape, links, value, ints, floats, counters)
-    for i in range(len(partners)):
-        t = partners[i]
-        if s.live[t] > 0:
-            p = min(max(s.worth[4 * t + CHANCE], 1e-6), 1.0 - 1e-6)
-            s.worth[4 * t + CHANCE] = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-shift[i]))
-            if counters[HEAPED] >= len(s.heap):
-                _heapify(s, counters)
-            else:
-                _push(s, counters, t)
