@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.errors import UsageError
-from headgate.operators import kernels
-from headgate.operators.kernels import ASKED, PENDING, READY, Floats, Residual
+from headgate.operators.kernels import ASKED, CHANCE, COST, PENDING, READY, Floats, Residual, gather, unfold
 from headgate.operators.program import Program
 from headgate.operators.ranking import net_savings
+from headgate.operators.schedule import kernels
 
 Packed = tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32], Floats, NDArray[np.int64]]
 """A residual as the kernels take it: the first two arrays never change, the others do as the event proceeds."""
@@ -112,7 +112,7 @@ class Residuals:
         if len(early) == 0 and self._pristine is not None and np.array_equal(self._pristine[0], slots):
             return self._copied(self._pristine[1], chance, cost)
         p = self._program
-        made: Packed = kernels.gather(p.nodes, p.start, p.weight, p.shares, slots, early, chance, cost, self._where)
+        made: Packed = gather(p.nodes, p.start, p.weight, p.shares, slots, early, chance, cost, self._where)
         if len(early) == 0:
             self._pristine = slots, made
             return self._copied(made, chance, cost)
@@ -121,9 +121,9 @@ class Residuals:
     def _copied(self, pristine: Packed, chance: Floats, cost: Floats) -> Packed:
         shape, links, value, ints, floats, counters = pristine
         copy = (shape, links, value.copy(), ints.copy(), floats.copy(), counters.copy())
-        residual: Residual = kernels.unfold.py_func(*copy)
-        residual.worth[kernels.CHANCE :: 4] = chance[residual.number]
-        residual.worth[kernels.COST :: 4] = cost[residual.number]
+        residual: Residual = unfold.py_func(*copy)
+        residual.worth[CHANCE::4] = chance[residual.number]
+        residual.worth[COST::4] = cost[residual.number]
         return copy
 
 
@@ -136,7 +136,7 @@ class Run:
     __slots__ = ("_arrays", "_chooser", "_current", "_guarded", "_look", "counters", "predicates", "residual")
 
     def __init__(self, scheduler: Scheduler, program: Program, packed: Packed, look: Look) -> None:
-        self.residual: Residual = kernels.unfold.py_func(*packed)
+        self.residual: Residual = unfold.py_func(*packed)
         self.counters = packed[5]
         self.predicates: list[int] = self.residual.number.tolist()
         """The number in the program of each predicate of the residual."""
