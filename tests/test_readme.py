@@ -43,7 +43,7 @@ def test_every_python_block_prints_what_the_readme_says() -> None:
     namespace: dict[str, Any] = {}
     found = blocks()
     programs = [(text, found[i + 1]) for i, (kind, text) in enumerate(found) if kind == "python"]
-    assert len(programs) == 3
+    assert len(programs) == 4
     for program, (kind, printed) in programs:
         assert kind == "output"
         out = io.StringIO()
