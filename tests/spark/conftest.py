@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
+CONNECTOR = sorted((ROOT / ".kafka" / "connector").glob("*.jar"))
+"""The jars of Spark's Kafka connector, where `make kafka` has fetched them: a session takes jars only when it starts."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,6 +44,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, workers_see_this_checkout: N
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
     }
+    if CONNECTOR:
+        conf["spark.jars"] = ",".join(map(str, CONNECTOR))
     made = spark_session("local[2]", "headgate tests", conf, ui=False)
     made.sparkContext.setLogLevel("ERROR")
     yield made

@@ -22,6 +22,7 @@ from pathlib import Path
 import xxhash
 
 from headgate.errors import EnvironmentProblem, PlanError
+from headgate.operators import travel
 from headgate.plan import Plan
 
 FOLDER = "HEADGATE_CACHE"
@@ -81,14 +82,15 @@ def keep(write: Callable[[Path], None], where: Path | None = None) -> Filed:
     return filed
 
 
-def plan(filed: Filed, fetches: Sequence[tuple[str, Fetch]]) -> Plan:
-    """The plan, mapped; kept open for the next task of this process."""
-    found = _opened.get(filed.digest)
+def plan(filed: Filed, fetches: Sequence[tuple[str, Fetch]], operators: bytes = b"") -> Plan:
+    """The plan, mapped, with the operators it calls; kept open for the next task of this process."""
+    key = f"{filed.digest} {xxhash.xxh3_128_hexdigest(operators)}"
+    found = _opened.get(key)
     if found is None:
-        found = _opened[filed.digest] = Plan.open(path(filed, fetches))
+        found = _opened[key] = Plan.open(path(filed, fetches), travel.unpack(operators) if operators else ())
         while len(_opened) > _OPEN_PLANS:
             _opened.popitem(last=False)
-    _opened.move_to_end(filed.digest)
+    _opened.move_to_end(key)
     return found
 
 

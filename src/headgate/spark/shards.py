@@ -7,11 +7,15 @@ the large ones. When the small part has `grown` to a tenth of the book, it is ti
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from headgate import Plan, Subscriptions, UsageError
+from headgate.language.tokens import tokenise
+
+log = logging.getLogger("headgate.spark")
 
 SHARD_SIZE = 500_000
 LEAST_RECENT = 1000
@@ -20,8 +24,14 @@ GROWN = 0.1
 
 def shards(subs: Subscriptions | Plan | Sequence[Plan], size: int = SHARD_SIZE) -> list[Plan]:
     """The plans of a book, each of at most `size` subscriptions; of a plan, itself."""
-    if isinstance(subs, Plan):
-        return [subs]
+    made = [subs] if isinstance(subs, Plan) else _cut(subs, size)
+    for plan in made:
+        if plan.sequences is not None:
+            raise UsageError("the book has sequences, which need state", "match the filters, or match in process")
+    return made
+
+
+def _cut(subs: Subscriptions | Sequence[Plan], size: int) -> list[Plan]:
     if not isinstance(subs, Subscriptions):
         given = list(subs) if isinstance(subs, list | tuple) else []
         if not given or not all(isinstance(p, Plan) for p in given):
@@ -68,6 +78,13 @@ class Shards:
         """The plans of the book as it is now."""
         if not self._changed:
             return Parts(tuple(self._base), ())
-        alive = [name for name in self._changed if name in self._book]
+        alive = [name for name in self._changed if name in self._book and not self._stateful(name)]
         gone = tuple(n for n in self._changed if any(plan.find(n) is not None for plan in self._base))
         return Parts((*self._base, self._book.part(alive)), gone)
+
+    def _stateful(self, name: str) -> bool:
+        """A sequence that came while the query ran is left out, and said so: the others go on."""
+        if tokenise(self._book[name].text).kinds[0] != "SELECT":
+            return False
+        log.warning("subscription %s is a sequence, which needs state: it is left out of this query", name)
+        return True

@@ -26,6 +26,7 @@ import pyarrow as pa
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
+from headgate.operators import travel
 from headgate.plan import Plan
 from headgate.spark import cache
 from headgate.spark.cache import Fetch, Filed
@@ -45,6 +46,8 @@ class Shipment:
     plans: tuple[Filed, ...]
     gone: Filed | None
     origins: tuple[str, ...]
+    operators: bytes = b""
+    """The users' operators that the plans may call; they are code and travel with the task."""
 
     @property
     def bytes(self) -> int:
@@ -68,25 +71,31 @@ def ship(
     where = Path(shared) if shared else None
     filed = tuple(_file(plan, where) for plan in plans)
     names = cache.keep(partial(_write_names, sorted(gone)), where) if gone else None
+    called = _operators(plans)
     every = (*filed, *([names] if names else []))
     if where is not None:
-        return Shipment(filed, names, (str(where.absolute()),))
+        return Shipment(filed, names, (str(where.absolute()),), called)
     if is_local(spark) or (beside_driver and (spark.conf.get("spark.master", "") or "").startswith("local")):
-        return Shipment(filed, names, ())
+        return Shipment(filed, names, (), called)
     if store is not None and (store.shared or is_connect(spark)):
         for file in every:
             store.files.put(file.digest, cache.path(file))
-        return Shipment(filed, names, (_STORE + store.url,))
+        return Shipment(filed, names, (_STORE + store.url,), called)
     for file in every:
         _add(spark, file)
-    return Shipment(filed, names, (_SESSION,))
+    return Shipment(filed, names, (_SESSION,), called)
 
 
 def obtain(shipment: Shipment) -> tuple[list[Plan], pa.Array[Any] | None]:
     """In a worker: the plans, and the names that are gone from all but the last of them."""
     fetches = [(origin, _fetch(origin)) for origin in shipment.origins]
     names = _read_names(cache.path(shipment.gone, fetches)) if shipment.gone else None
-    return [cache.plan(filed, fetches) for filed in shipment.plans], names
+    return [cache.plan(filed, fetches, shipment.operators) for filed in shipment.plans], names
+
+
+def _operators(plans: Sequence[Plan]) -> bytes:
+    known = {name: operator for plan in plans for name, operator in plan.tools.registry.items()}
+    return travel.pack(known.values()) if known else b""
 
 
 def _file(plan: Plan, where: Path | None) -> Filed:

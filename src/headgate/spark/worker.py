@@ -52,6 +52,7 @@ class Matching:
 
     def _one(self, prepared: Prepared, table: pa.Table) -> pa.Table:
         events = Events.of(table, prepared)
+        found = prepared.counts(events) if self.counting else prepared.matches(events)
         if events.rejected and not self.error_rows:
             first = events.rejected[0]
             more = f" (and {len(events.rejected) - 1} more)" if len(events.rejected) > 1 else ""
@@ -60,12 +61,11 @@ class Matching:
                 f"event {shown!r} of stream {self.stream}: {first.reason}{more}", 'errors="rows" matches the others'
             )
         if self.counting:
-            return pa.concat_tables([prepared.counts(events), events.error_counts()])
-        matches = prepared.matches(events)
+            return pa.concat_tables([found, events.error_counts()])
         if not self.error_rows:
-            return matches
-        matches = matches.append_column("error", pa.nulls(len(matches), ERROR))
-        return pa.concat_tables([matches, events.error_rows(matches.schema)]) if events.rejected else matches
+            return found
+        found = found.append_column("error", pa.nulls(len(found), ERROR))
+        return pa.concat_tables([found, events.error_rows(found.schema)]) if events.rejected else found
 
 
 class Prepared:
@@ -85,7 +85,8 @@ class Prepared:
         for number, plan in enumerate(self._plans):
             if self.stream not in plan.schemas:
                 continue
-            table = plan.match({self.stream: events.decoded.columns}, output=output)
+            table, failed = plan.match({self.stream: events.decoded.columns}, output=output, errors="collect")
+            events.failed(failed)
             if self._gone is not None and number < len(self._plans) - 1:
                 table = table.filter(pc.invert(pc.is_in(table.column("subscription"), self._gone)))
             yield table
@@ -130,7 +131,7 @@ class Events:
     stream: str
     ids: Array
     decoded: Decoded
-    rejected: Sequence[Rejected]
+    rejected: list[Rejected]
 
     @classmethod
     def of(cls, table: pa.Table, prepared: Prepared) -> Events:
@@ -147,12 +148,19 @@ class Events:
         named = replace(decoded.columns, first=0, identity=texts(ids.take(decoded.rows)))
         return cls(prepared.stream, ids, replace(decoded, columns=named), rejected)
 
+    def failed(self, errors: pa.Table) -> None:
+        """What an operator or a graph could not decide; the rows of these errors are those of `decoded`."""
+        for e in errors.to_pylist():
+            row = int(self.decoded.rows[e["event"]])
+            self.rejected.append(Rejected(row, e["reason"], e["code"], e["text"], self.stream))
+
     def error_rows(self, schema: pa.Schema) -> pa.Table:
         """One row for each event that cannot be used; its id is as lasting as that of a match."""
         rows = pa.array([r.row for r in self.rejected], pa.int64())
         ids = self.ids.take(rows)
-        # An event without an id is told from the others by its text.
-        seeds = [t if t is not None else r.event for t, r in zip(texts(ids).to_pylist(), self.rejected, strict=True)]
+        # An event without an id is told from the others by its text; one event may have several errors.
+        named = [t if t is not None else r.event for t, r in zip(texts(ids).to_pylist(), self.rejected, strict=True)]
+        seeds = [f"{name}\0{r.code}\0{r.reason}" for name, r in zip(named, self.rejected, strict=True)]
         words = identity.hashes(seeds)
         sender = np.repeat(identity.hashes([f"error of {self.stream}"]), len(words), axis=0)
         errors = [{"code": r.code, "reason": r.reason, "event": r.event} for r in self.rejected]

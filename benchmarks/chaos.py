@@ -1,0 +1,296 @@
+"""Kill a streaming query again and again while its book changes, then look for matches lost or doubled.
+
+Each round starts the query in a process of its own, adds events and changes subscriptions while it runs, and kills at a
+random moment either the whole driver or one of its Python workers, with SIGKILL. At the end the query runs through, and the
+sink is compared with what each micro-batch must have given: its own events, by Spark's log of the files it took, matched
+with the book at the version that was written down for it.
+
+python -m benchmarks.chaos [rounds]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headgate.events import decode
+from headgate.store import Store
+
+EVENTS = 25
+"""In a file, which is a micro-batch."""
+PATIENCE_S = 300.0
+Match = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Report:
+    rounds: int
+    drivers: int
+    workers: int
+    batches: int
+    replayed: int
+    """Batches that were begun more than once."""
+    versions: int
+    expected: int
+    lost: int
+    doubled: int
+    foreign: int
+
+    @property
+    def sound(self) -> bool:
+        return not self.lost and not self.doubled and not self.foreign and self.expected > 0
+
+
+# ------------------------------------------------------------------ the query that is killed
+
+
+def victim(folder: Path, last: bool) -> None:
+    """Run the query: until all there is has been read, or until killed."""
+    from pyspark.sql import DataFrame
+
+    from headgate.spark import spark_session, start
+    from headgate.spark.sinks import Files
+
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    # Four attempts a task: a killed Python worker must not end the query.
+    spark = spark_session("local[2,4]", "headgate chaos", conf, ui=False)
+    spark.sparkContext.setLogLevel("ERROR")
+    df = spark.readStream.schema("id string, x bigint, y string").option("maxFilesPerTrigger", 1)
+    files = Files(str(folder / "out"))
+
+    class Noted:
+        name = "files, with a note of each beginning"
+
+        def write(self, df: DataFrame, query: str, batch: int) -> None:
+            with (folder / "begun").open("a") as f:
+                f.write(f"{batch}\n")
+            files.write(df, query, batch)
+
+    running = start(
+        df.json(str(folder / "in")),
+        Store(folder / "book.db"),
+        Noted(),
+        folder / "checkpoint",
+        on="s",
+        event_id="id",
+        trigger="available" if last else None,
+    )
+    running.wait()
+
+
+# ------------------------------------------------------------------ the rounds
+
+
+class World:
+    """The folder of a run: events, book, and what chance does to them."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder = folder
+        self.rng = random.Random(seed)
+        self.store = Store(folder / "book.db")
+        self.store.stream("s", {"x": "bigint", "y": "string"})
+        for n in range(10):
+            self.store.add(f"s{n}", f"x >= {n * 10} AND x < {n * 10 + 15}")
+        self.files = self.names = 0
+        (folder / "in").mkdir()
+
+    def events(self) -> None:
+        rows = (
+            {"id": f"e{self.files}-{i}", "x": self.rng.randrange(100), "y": self.rng.choice("abc")}
+            for i in range(EVENTS)
+        )
+        fresh = self.folder / "fresh.json"
+        fresh.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+        fresh.replace(self.folder / "in" / f"{self.files:06}.json")
+        self.files += 1
+
+    def change(self) -> None:
+        names = list(self.store.book())
+        match self.rng.randrange(3):
+            case 0:
+                self.names += 1
+                self.store.add(f"n{self.names}", f"y = '{self.rng.choice('abc')}' AND x < {self.rng.randrange(100)}")
+            case 1 if len(names) > 5:
+                self.store.remove(self.rng.choice(names))
+            case _:
+                self.store.replace(self.rng.choice(names), f"x > {self.rng.randrange(100)}")
+
+    def begun(self) -> int:
+        """How many batches were begun so far, replays included."""
+        notes = self.folder / "begun"
+        return len(notes.read_text().splitlines()) if notes.exists() else 0
+
+
+def round_of(world: World, driver: bool) -> None:
+    """One life of the query, ended by SIGKILL; of a worker first, and of all of it in the end."""
+    with (world.folder / "log").open("a") as log:
+        running = _spawn(world.folder, log, last=False)
+        try:
+            before = world.begun()
+            wanted = before + world.rng.randint(1, 3)
+            deadline = time.monotonic() + PATIENCE_S
+            while world.begun() < wanted:
+                _alive(running, world, deadline)
+                world.events()
+                world.change()
+                time.sleep(0.2)
+            if not driver:
+                _kill_worker(running.pid)
+                after = world.begun()
+                while world.begun() <= after:
+                    _alive(running, world, deadline)
+                    world.events()
+                    time.sleep(0.2)
+            # Some way into the next batch, wherever that is.
+            time.sleep(world.rng.uniform(0.0, 1.0))
+        finally:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+
+
+def chaos(folder: Path, rounds: int, seed: int = 1) -> Report:
+    """All rounds, then one life to the end, then the account."""
+    world = World(folder, seed)
+    kinds = [n % 2 == 0 for n in range(rounds)]
+    for driver in kinds:
+        round_of(world, driver)
+    with (folder / "log").open("a") as log:
+        done = _spawn(folder, log, last=True).wait(PATIENCE_S)
+    assert done == 0, (folder / "log").read_text()[-3000:]
+    return account(world, kinds)
+
+
+def account(world: World, kinds: Sequence[bool]) -> Report:
+    claim = json.loads((world.folder / "checkpoint" / "headgate" / "query.json").read_text())
+    wanted: Counter[Match] = Counter()
+    versions = set()
+    batches = _batches(world.folder / "checkpoint")
+    for batch, files in batches.items():
+        version = world.store.logs.recorded(claim["query"], batch)
+        assert version is not None, f"batch {batch} has no version"
+        versions.add(version)
+        wanted.update(_matches(world.store, version, files))
+    begun = Counter((world.folder / "begun").read_text().split())
+    got: Counter[Match] = Counter()
+    for file in sorted((world.folder / "out").glob("query=*/batch=*/*.parquet")):
+        rows = pq.ParquetFile(file).read().select(["id", "event", "subscription"]).to_pylist()
+        got.update((r["id"], r["event"], r["subscription"]) for r in rows)
+    return Report(
+        len(kinds),
+        sum(kinds),
+        len(kinds) - sum(kinds),
+        len(batches),
+        sum(n > 1 for n in begun.values()),
+        len(versions),
+        len(wanted),
+        len(wanted - got),
+        sum(n - 1 for n in got.values()),
+        len(set(got) - set(wanted)),
+    )
+
+
+def _matches(store: Store, version: int, files: Sequence[Path]) -> list[Match]:
+    plan = store.book(version).compile()
+    events = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    decoded = decode([{"x": e["x"], "y": e["y"]} for e in events], plan.schemas["s"])
+    columns = replace(decoded.columns, identity=pa.array([e["id"] for e in events]))
+    return [(r["id"], events[r["event"]]["id"], r["subscription"]) for r in plan.match({"s": columns}).to_pylist()]
+
+
+def _batches(checkpoint: Path) -> dict[int, list[Path]]:
+    """The files of each batch, by the log of Spark's file source; every tenth of its files repeats those before."""
+    found: dict[int, dict[Path, None]] = {}
+    for log in (checkpoint / "sources" / "0").iterdir():
+        if log.name.startswith("."):
+            continue
+        for line in log.read_text().splitlines()[1:]:
+            entry = json.loads(line)
+            found.setdefault(entry["batchId"], {})[Path(entry["path"].removeprefix("file://"))] = None
+    return {batch: list(files) for batch, files in sorted(found.items())}
+
+
+def _spawn(folder: Path, log: Any, last: bool) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "benchmarks.chaos", "--victim", str(folder), *(["--last"] if last else [])]
+    return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)  # noqa: S603 - this interpreter, this module
+
+
+def _alive(running: subprocess.Popen[bytes], world: World, deadline: float) -> None:
+    if running.poll() is not None:
+        raise AssertionError(f"the query ended by itself:\n{(world.folder / 'log').read_text()[-3000:]}")
+    if time.monotonic() > deadline:
+        raise AssertionError("the query makes no progress")
+
+
+def _kill_worker(driver: int) -> None:
+    """One of the Python workers that Spark's daemon has forked. They have a process group of their own."""
+    parents: dict[int, int] = {}
+    daemons = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                daemons.add(int(entry.name))
+        except OSError:
+            continue
+
+    def ours(process: int) -> bool:
+        return process == driver or (process in parents and ours(parents[process]))
+
+    for process in daemons:
+        if parents[process] in daemons and ours(process):
+            os.kill(process, signal.SIGKILL)
+            return
+    raise AssertionError("the query has no Python worker")
+
+
+def run(scale: str, out: Path) -> Iterator[dict[str, Any]]:
+    """`headgate bench chaos`: 20 rounds, or 4 at the small scale."""
+    rounds = 4 if scale == "small" else 20
+    folder = out / "chaos"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    report = chaos(folder, rounds)
+    yield {**report.__dict__, "sound": report.sound}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("rounds", nargs="?", type=int, default=20)
+    parser.add_argument("--victim", type=Path)
+    parser.add_argument("--last", action="store_true")
+    given = parser.parse_args()
+    if given.victim is not None:
+        victim(given.victim, given.last)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        report = chaos(Path(folder), given.rounds)
+    print(json.dumps({**report.__dict__, "sound": report.sound}))
+    sys.exit(not report.sound)
+
+
+if __name__ == "__main__":
+    main()
