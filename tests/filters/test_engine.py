@@ -38,7 +38,7 @@ def compare_with_oracle(case: Case) -> None:
             assert index.count(batch).tolist() == counts, options
 
 
-@settings(max_examples=70, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_every_lane_matches_what_the_oracle_matches_in_order_and_counts_the_same(case: Case) -> None:
     compare_with_oracle(case)

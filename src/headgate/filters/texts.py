@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SET_MEMORY = 64 << 20
+_LONGEST = 256
+"""Bytes of a literal that the automaton holds: building it takes the square of a repetitive one. The rest is compared."""
 _SEPARATOR = b"\xff"
 """Between constants in the suffix array: no UTF-8 text holds this byte."""
 
@@ -74,7 +76,10 @@ class TextLiterals(_Plain):
         for pattern, (view, kind, text) in enumerate(patterns):
             if isinstance(text, LikeShape):
                 waiting = tuple(piece.encode() for piece in text.pieces), text.regex, pattern
-                groups[view][kind].setdefault(text.literal.encode(), []).append(waiting)
+                groups[view][kind].setdefault(text.literal.encode()[:_LONGEST], []).append(waiting)
+            elif view != "reverse" and kind == "CONTAINS" and len(text) > _LONGEST:
+                pieces = b"", text.encode(), b""
+                groups[view]["LIKE"].setdefault(pieces[1][:_LONGEST], []).append((pieces, "", pattern))
             elif not text and view != "reverse" and kind in ("STARTS", "ENDS", "CONTAINS"):
                 always.append(pattern)
             else:
