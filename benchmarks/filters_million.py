@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import measure
-from benchmarks.measure import Row, interleaved, must, same_counts
+from benchmarks.measure import Row, clock, interleaved, must, same_counts
 from benchmarks.memory import held, largest
 from benchmarks.workloads.filters import MILLION_SCHEMA, million_events, million_texts
 from headgate import Subscriptions
@@ -116,13 +115,13 @@ def _filled(count: int) -> tuple[Subscriptions, Row]:
     """A book of so many subscriptions, and what it weighs: the growth of this process."""
     book = Subscriptions().stream(STREAM, MILLION_SCHEMA)
     gc.collect()
-    before, begun = measure.resident_bytes(), time.perf_counter()
+    before, begun = measure.resident_bytes(), clock()
     with collector_paused():
         for i, text in enumerate(million_texts(count)):
             book.add(f"s{i}", text)
     gc.collect()
     weight = (measure.resident_bytes() - before) / count
-    seconds = time.perf_counter() - begun
+    seconds = clock() - begun
     return book, {"table": "book", "subscriptions": count, "add_s": round(seconds, 2), "bytes_each": round(weight)}
 
 
@@ -146,10 +145,10 @@ def _changes(book: Subscriptions, scale: str) -> Iterator[Row]:
             ("add", partial(book.add, f"new{i}", text)),
             ("remove", partial(book.remove, f"s{i * 37}")),
         ):
-            begun = time.perf_counter()
+            begun = clock()
             change()
             plan = book.compile()
-            times[what].append(time.perf_counter() - begun)
+            times[what].append(clock() - begun)
             assert len(plan) == len(book)
         assert len(book) == before
     for what, taken in times.items():
@@ -164,9 +163,9 @@ def run(scale: str, out: Path) -> Iterator[Row]:
     book, row = _filled(SIZES[scale])
     yield row
     yield must("bytes of the book a subscription", row["bytes_each"], scale, most=1000)
-    begun = time.perf_counter()
+    begun = clock()
     plan = book.compile()
-    compiled = time.perf_counter() - begun
+    compiled = clock() - begun
     index = plan.segments[0].filters[STREAM]
     lanes = np.bincount(index.lanes.where, minlength=4).tolist()
     yield {
