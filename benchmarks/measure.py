@@ -2,8 +2,10 @@
 
 Absolute times wander on a shared machine; ratios taken within one run do not. So everything that is to be compared is
 passed to one call, and the rounds alternate between them. The clock counts the processor time of this process, all its
-threads together: for work on one core that is what a watch would show if the machine did nothing else. A benchmark gives rows (dicts that are valid JSON); one that
-states a must has the key `must` and says in `holds` whether it was met, None where the scale is too small to tell.
+threads together: for work on one core that is what a watch would show if the machine did nothing else.
+
+A benchmark gives rows (dicts that are valid JSON); one that states a must has the key `must` and says in `holds` whether
+it was met, None where the scale is too small to tell.
 """
 
 from __future__ import annotations
