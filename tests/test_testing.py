@@ -58,6 +58,13 @@ def test_the_oracle_refuses_what_cannot_be_used() -> None:
         oracle_match(Subscriptions().add("a", "x > 0"), [{"x": 1}, {"x": "a"}])
 
 
+@pytest.mark.parametrize("text", ["SELECT * FROM s NEXT {TRUE} s", "GRAPH { _:H a rdf:List }"])
+def test_the_oracle_judges_filters_only(text: str) -> None:
+    book = Subscriptions().stream("s", {"x": "bigint", "d": "graph"}).add("a", text)
+    with pytest.raises(UsageError, match="subscription a is no plain filter"):
+        oracle_match(book, {"s": []})
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_oracle_and_a_plan_agree_on_random_books(seed: int) -> None:
     book = Subscriptions().stream("s", EVERY)

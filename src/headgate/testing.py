@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headgate.errors import EventError, UsageError
 from headgate.events import decode
+from headgate.language import ast
 from headgate.language.ast import Path
 from headgate.language.parser import parse_body
 from headgate.oracle.filters import attributes, truth
@@ -54,6 +55,9 @@ def _matches(
 ) -> Iterator[tuple[Any, ...]]:
     schema = subscriptions.streams.get(stream) or Schema(stream, {}, declared=False)
     asked = {name: (e, parse_body(e.text)) for name, e in book.items() if e.stream == stream}
+    for name, (_, body) in asked.items():
+        if any(isinstance(node, ast.Call | ast.Graph | ast.Pattern) for node in ast.walk(body)):
+            raise UsageError(f"subscription {name} is no plain filter", "oracle_match judges filters only")
     needs: set[Path] = set(schema.time)
     for entry, body in asked.values():
         needs |= set(attributes(body)) if entry.missing != "total" else set(schema.attributes)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from click.testing import CliRunner, Result
 
 from headgate import Subscriptions
 from headgate.cli import main
+from headgate.events import Limits, read
 from headgate.testing import oracle_match
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -258,3 +260,15 @@ def test_a_sequence_is_matched_over_several_events(tmp_path: Path) -> None:
     events.write_text('{"x": 1}\n{"x": 2}\n')
     result = match("-", str(events), "--json", given=script)
     assert [json.loads(line)["output"] for line in result.stdout.splitlines()] == [{"x": 2}]
+
+
+@pytest.mark.parametrize("output", ["matches", "counts"])
+def test_a_sequence_goes_on_from_batch_to_batch(output: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "CREATE STREAM s (x BIGINT); CREATE SUBSCRIPTION q AS SELECT b.x AS x FROM s AS a NEXT {TRUE} s AS b;"
+    # The file is cut into one batch of each line.
+    monkeypatch.setattr("headgate.cli.match.read", partial(read, limits=Limits(batch_rows=1)))
+    Path("three.jsonl").write_text('{"x": 1}\n{"x": 2}\n{"x": 3}\n')
+    rows = objects(match("-", "three.jsonl", "--json", "--output", output, given=script).stdout)
+    assert (rows if output == "counts" else len(rows)) == (
+        [{"subscription": "q", "count": 2}] if output == "counts" else 2
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +21,7 @@ from headgate.cli.progress import Reading, busy
 from headgate.cli.rules import book, title
 from headgate.cli.writers import Writer, writer
 from headgate.errors import LanguageErrors, UsageError
-from headgate.events import Decoded, Rejected, read
+from headgate.events import read
 from headgate.plan import Plan
 
 SHOWN = 5
@@ -35,15 +34,15 @@ class Run:
     events: int = 0
     matches: int = 0
     rejected: int = 0
-    first: list[Rejected] = field(default_factory=list)
-    """The first few of the rejected."""
+    first: list[dict[str, Any]] = field(default_factory=list)
+    """The first few of the rejected, as rows of the error channel."""
     started: float = field(default_factory=time.perf_counter)
 
-    def saw(self, part: Decoded, matches: int) -> None:
-        self.events += len(part.rows) + len(part.rejected)
+    def saw(self, events: int, matches: int, errors: list[dict[str, Any]]) -> None:
+        self.events += events
         self.matches += matches
-        self.rejected += len(part.rejected)
-        self.first += part.rejected[: SHOWN - len(self.first)]
+        self.rejected += len(errors)
+        self.first += errors[: SHOWN - len(self.first)]
 
 
 @click.command()
@@ -111,31 +110,29 @@ def _run(plan: Plan, stream: str, events: str, output: str, to: Writer, channel:
     with Reading(events) as reading:
         for part in read(events, schema, plan.needs(stream) | set(schema.time), source=reading.source()):
             if output == "counts":
-                counted, _ = plan.match({stream: part}, output="counts", errors="collect")
-                totals.update(dict(zip(*counted.to_pydict().values(), strict=True)))
-                run.saw(part, sum(counted.column("count").to_pylist()))
+                counted, _ = session.whole({stream: part}, "counts", "collect")
+                counts = {row["subscription"]: row["count"] for row in counted.to_pylist()}
+                totals.update(counts)
+                matches = sum(counts.values())
             else:
                 found = session.feed({stream: part})
                 to.table(found)
-                run.saw(part, found.num_rows)
+                matches = found.num_rows
+            errors = session.errors().slice(run.rejected).to_pylist()
+            run.saw(len(part.rows) + len(part.rejected), matches, errors)
             if channel is not None:
-                channel.rows(_rejected(part))
+                channel.rows(errors)
             reading.found(run.events, run.matches)
     if output == "counts":
         ordered = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
         to.rows({"subscription": name, "count": n} for name, n in ordered)
 
 
-def _rejected(part: Decoded) -> Iterator[dict[str, Any]]:
-    for r in part.rejected:
-        yield {"stream": r.stream, "event": r.row, "code": r.code, "reason": r.reason, "text": r.event}
-
-
 def _tell(run: Run, *, quiet: bool, kept: str | None) -> None:
     """The end of a run, on stderr. With --json only what was rejected, as one object."""
     if quiet:
         if run.rejected:
-            reasons = [f"event {r.row}: {r.reason}" for r in run.first]
+            reasons = [f"event {r['event']}: {r['reason']}" for r in run.first]
             told = {"code": "event", "events": run.events, "rejected": run.rejected, "reasons": reasons}
             click.echo(orjson.dumps(told).decode(), err=True)
         return
@@ -146,7 +143,7 @@ def _tell(run: Run, *, quiet: bool, kept: str | None) -> None:
         return
     click.echo(f"{run.rejected:,} of the events could not be used:", err=True)
     for r in run.first:
-        click.echo(f"  event {r.row}: {r.reason}", err=True)
+        click.echo(f"  event {r['event']}: {r['reason']}", err=True)
     if run.rejected > len(run.first):
         click.echo(f"  and {run.rejected - len(run.first):,} more", err=True)
     click.echo(f"  hint: {'all of them are in ' + kept if kept else '--errors FILE keeps them all'}", err=True)
