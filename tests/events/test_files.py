@@ -21,7 +21,7 @@ SCHEMA = Schema.of(
 
 
 def csv(text: bytes, **more: object) -> list[Decoded]:
-    return list(read_csv(io.BytesIO(text), SCHEMA, **more))  # type: ignore[arg-type]
+    return list(read_csv(io.BytesIO(text), SCHEMA, **more))  # type: ignore[arg-type]  # the stubs are narrower than the library
 
 
 def rows(batches: list[Decoded]) -> list[dict[str, object]]:
@@ -149,7 +149,7 @@ def test_a_pruned_column_that_does_not_fit_is_still_noticed(tmp_path: Path) -> N
 def test_a_file_of_another_format_is_an_error_that_names_it(tmp_path: Path, reader: object) -> None:
     (tmp_path / "e.bin").write_bytes(b"not that")
     with pytest.raises(EventError, match=r"e\.bin is not a sound (Parquet|Arrow) file"):
-        list(reader(tmp_path / "e.bin", SCHEMA))  # type: ignore[operator]
+        list(reader(tmp_path / "e.bin", SCHEMA))  # type: ignore[operator]  # the stubs do not know this operand
 
 
 @pytest.mark.parametrize("form", ["file", "stream"])

@@ -14,7 +14,7 @@ SCHEMA = Schema.of("s", {"x": "bigint", "d": "double", "t": "string", "a": "arra
 
 
 def read(text: bytes, **more: object) -> list[Decoded]:
-    return list(read_json_lines(io.BytesIO(text), SCHEMA, **more))  # type: ignore[arg-type]
+    return list(read_json_lines(io.BytesIO(text), SCHEMA, **more))  # type: ignore[arg-type]  # the stubs are narrower than the library
 
 
 def xs(batches: list[Decoded]) -> list[object]:

@@ -14,8 +14,8 @@ from headgate.schema import Schema
 D = decimal.Decimal
 
 
-def one(kind: str, array: pa.Array, **more: object) -> Decoded:  # type: ignore[type-arg]
-    return decode(pa.table({"x": array}), Schema.of("s", {"x": kind}), **more)  # type: ignore[arg-type]
+def one(kind: str, array: pa.Array, **more: object) -> Decoded:  # type: ignore[type-arg]  # the stubs want a parameter that pyarrow does not take at run time
+    return decode(pa.table({"x": array}), Schema.of("s", {"x": kind}), **more)  # type: ignore[arg-type]  # the stubs are narrower than the library
 
 
 def values(decoded: Decoded) -> list[object]:
@@ -52,7 +52,7 @@ GOOD = [
 
 
 @pytest.mark.parametrize(("kind", "array", "expected"), GOOD, ids=lambda v: str(getattr(v, "type", ""))[:40])
-def test_an_arrow_type_becomes_ours(kind: str, array: pa.Array, expected: list[object]) -> None:  # type: ignore[type-arg]
+def test_an_arrow_type_becomes_ours(kind: str, array: pa.Array, expected: list[object]) -> None:  # type: ignore[type-arg]  # the stubs want a parameter that pyarrow does not take at run time
     decoded = one(kind, array)
     assert decoded.rejected == () and values(decoded) == expected
     # A slice has an offset into the same buffers.
@@ -76,7 +76,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("kind", "array", "reason"), BAD, ids=lambda v: str(getattr(v, "type", ""))[:40])
-def test_a_value_that_does_not_fit_costs_its_row_only(kind: str, array: pa.Array, reason: str) -> None:  # type: ignore[type-arg]
+def test_a_value_that_does_not_fit_costs_its_row_only(kind: str, array: pa.Array, reason: str) -> None:  # type: ignore[type-arg]  # the stubs want a parameter that pyarrow does not take at run time
     decoded = one(kind, array)
     assert [r.row for r in decoded.rejected] == [0] and reason in decoded.rejected[0].reason
     assert decoded.rows.tolist() == [1]

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyroaring import BitMap
+from pyroaring import BitMap64
 
 from headgate import EventError, Subscriptions, UsageError
 from headgate.plan.results import SCHEMA
@@ -88,7 +88,7 @@ def test_counts_are_by_subscription_and_leave_out_those_without_a_match() -> Non
 
 def test_bitmaps_hold_the_rows_of_each_subscription() -> None:
     found = book().compile().match(EVENTS, output="bitmaps")
-    assert found == {"big": BitMap([2]), "ibm": BitMap([0, 2]), "low": BitMap([0, 3])}
+    assert found == {"big": BitMap64([2]), "ibm": BitMap64([0, 2]), "low": BitMap64([0, 3])}
 
 
 @pytest.mark.parametrize("output", ["pairs", "counts", "bitmaps"])

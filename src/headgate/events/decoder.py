@@ -129,7 +129,7 @@ def assemble(
         column, bad = source.column(attribute)
         columns[attribute.path] = column
         if bad is not None:
-            reject(bad, lambda row, a=attribute: source.misfit(row, a), attribute.name)  # type: ignore[misc]
+            reject(bad, lambda row, a=attribute: source.misfit(row, a), attribute.name)  # type: ignore[misc]  # a default argument binds the loop variable
         if attribute.not_null and not column.defined.all():
             reject(~column.defined, lambda row: Misfit("it is NOT NULL but missing", "not_null"), attribute.name)
     batch = Columns(schema.stream, source.rows, columns, first)

@@ -88,7 +88,7 @@ def show(value: object) -> str:
     """A value as it stands in a reason: recognisable, and short."""
     try:
         return _short.repr(value)[:SHOWN]
-    except Exception:  # noqa: BLE001, a user's __repr__ may do anything
+    except Exception:  # noqa: BLE001 - a user's __repr__ may do anything
         return f"<{type(value).__name__}>"
 
 

@@ -49,4 +49,4 @@ def read(
                 f"supported are {', '.join(_READERS)}, and - for JSON lines from standard input",
             )
         reader = _READERS[suffix]
-    return reader(path if source is None else source, schema, needs, first=first, limits=limits)  # type: ignore[no-any-return]
+    return reader(path if source is None else source, schema, needs, first=first, limits=limits)  # type: ignore[no-any-return]  # numpy and Arrow give Any here

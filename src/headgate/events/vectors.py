@@ -61,12 +61,12 @@ def plain(array: Any, keep_dictionary: bool = False) -> Array:
         if keep_dictionary and is_text(array.type.value_type):
             return _clean_dictionary(array)
         array = array.dictionary_decode()
-    return array  # type: ignore[no-any-return]
+    return array  # type: ignore[no-any-return]  # numpy and Arrow give Any here
 
 
 def _whole(chunked: Any) -> Array:
     if chunked.num_chunks == 1:
-        return chunked.chunk(0)  # type: ignore[no-any-return]
+        return chunked.chunk(0)  # type: ignore[no-any-return]  # numpy and Arrow give Any here
     if pa.types.is_dictionary(chunked.type):
         chunked = chunked.unify_dictionaries()
     wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(chunked.type)
@@ -80,9 +80,9 @@ def _clean_dictionary(array: Any) -> Array:
     """Codes of 32 bits into distinct values without null, as `Column.dictionary` promises; else plain text."""
     words = array.dictionary
     if words.null_count or len(words) != pc.count_distinct(words).as_py() or len(words) > 2 * len(array) + 1000:
-        return array.dictionary_decode()  # type: ignore[no-any-return]
+        return array.dictionary_decode()  # type: ignore[no-any-return]  # numpy and Arrow give Any here
     if array.indices.type == pa.int32() and pa.types.is_string(words.type):
-        return array  # type: ignore[no-any-return]
+        return array  # type: ignore[no-any-return]  # numpy and Arrow give Any here
     return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), words.cast(pa.string()))
 
 
@@ -131,7 +131,7 @@ def without(column: Column, bad: Mask) -> Column:
             values: Any = column.values.copy()
             values[bad] = 0
         else:
-            values = column.values.take(pa.array(at, mask=bad))  # type: ignore[arg-type]
+            values = column.values.take(pa.array(at, mask=bad))  # type: ignore[arg-type]  # the stubs are narrower than the library
         return Column(column.type, column.defined & ~bad, values)
     assert column.elements is not None
     lengths = np.where(bad, 0, np.diff(column.offsets))
@@ -184,7 +184,7 @@ def _hopeless(kind: Any, type: Type) -> bool:
 
 
 def _ints(array: Any) -> Ints:
-    return array.fill_null(0).cast(pa.int64(), safe=False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    return array.fill_null(0).cast(pa.int64(), safe=False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]  # numpy and Arrow give Any here
 
 
 def _boolean(array: Any) -> tuple[Any, Mask | None] | None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
+from headgate.filters.dense import Dense, Edges, make_roots, support_bit
 from headgate.filters.dependencies import Dependencies
 from headgate.filters.filing import Lane, Longs, distinct_ranges, make_conjuncts
 from headgate.filters.formulas import (
@@ -30,10 +31,10 @@ from headgate.filters.formulas import (
     leaves_of,
     map_leaves,
 )
-from headgate.filters.leaves import SHIFT, present_key
+from headgate.filters.leaves import SHIFT
 from headgate.filters.lookup import Lookup
-from headgate.filters.program import Budget, Builder, Program
-from headgate.filters.rows import SETS, Family, Ints, Keys, Reach, Rows, make_rows, pack, unpack
+from headgate.filters.program import Budget, Builder
+from headgate.filters.rows import SETS, Family, Keys, Reach, Rows, make_rows, pack, unpack
 from headgate.filters.selectivity import Selectivity
 from headgate.language import ast
 from headgate.language.ast import Path
@@ -62,34 +63,6 @@ class Options:
     count: bool = False
     budget: Budget = field(default_factory=Budget)
     restrict: bool = True
-
-
-@dataclass(frozen=True)
-class Roots:
-    """Roots of a program, those of one attribute set together; `first` is where each set begins."""
-
-    first: Longs
-    edges: Ints
-    slots: Ints
-
-    def __len__(self) -> int:
-        return len(self.edges)
-
-
-@dataclass(frozen=True)
-class Dense:
-    """A dense program with its rows and, for strict subscriptions, the attribute sets of its roots."""
-
-    rows: Rows
-    program: Program
-    single: Roots
-    multiple: Roots
-    """Roots of subscriptions that have filed conjuncts too."""
-    paths: tuple[Path, ...]
-    """The attributes of all sets; empty unless strict."""
-    set_first: Longs
-    set_paths: Longs
-    """CSR: for each set the numbers of its paths."""
 
 
 @dataclass(frozen=True)
@@ -394,7 +367,7 @@ class _Compiler:
         mine = [(s, t, m) for s, t, m in self._dense if (s in self._strict) == strict]
         if not mine:
             return None
-        edges = _Edges(self._lookup, self._schema, strict)
+        edges = Edges(self._lookup, self._schema, strict)
         trees = [map_leaves(tree, edges.literal) for _, tree, _ in mine]
         cells = {a: c.count for a, c in self._lookup.cells.items()}
         keys = np.array(list(edges.rows), np.int64)
@@ -411,7 +384,9 @@ class _Compiler:
         set_of = np.array([sets.setdefault(self._strict[s], len(sets)) if strict else 0 for s, _, _ in mine], np.int64)
         members = [sorted(numbers[p] for p in paths_of) for paths_of in sets] if strict else [[]]
         slots, multiple = np.array([s for s, _, _ in mine], np.int32), np.array([m for _, _, m in mine], np.bool_)
-        single, several = (_roots(program.roots[m], slots[m], set_of[m], len(members)) for m in (~multiple, multiple))
+        single, several = (
+            make_roots(program.roots[m], slots[m], set_of[m], len(members)) for m in (~multiple, multiple)
+        )
         first = np.zeros(len(members) + 1, np.int64)
         np.cumsum([len(m) for m in members], out=first[1:])
         return Dense(rows, program, single, several, paths, first, np.array([p for m in members for p in m], np.int64))
@@ -432,74 +407,6 @@ class _Compiler:
             for path in read:
                 masks[rows.offset + i] |= bits[path]
         return masks
-
-
-def support_bit(number: int) -> int:
-    return number % 64
-
-
-def _roots(edges: Ints, slots: Ints, set_of: Longs, sets: int) -> Roots:
-    order = np.argsort(set_of, kind="stable")
-    return Roots(np.searchsorted(set_of[order], np.arange(sets + 1)).astype(np.int64), edges[order], slots[order])
-
-
-class _Edges:
-    """Literals as edges of the dense program: complements instead of rows of their own, where there is no NULL to mind.
-
-    `rows` numbers the rows that are needed; an edge is 2 * number + 2, plus 1 if complemented; 0 and 1 are constants.
-    """
-
-    def __init__(self, lookup: Lookup, schema: Schema, strict: bool) -> None:
-        self._lookup = lookup
-        self._strict = strict
-        self._present = {
-            a: strict or ((found := schema.get(path)) is not None and found.not_null)
-            for a, path in lookup.paths.items()
-        }
-        self.rows: dict[int, int] = {}
-        self._known: dict[int, Tree] = {}
-
-    def literal(self, key: int) -> Tree:
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._make(key)
-        return found
-
-    def _row(self, key: int) -> int:
-        return 2 * self.rows.setdefault(key, len(self.rows)) + 2
-
-    def _make(self, key: int) -> Tree:
-        family, a, reach, argument, missing = (int(x[0]) for x in unpack(np.array([key])))
-        if family == Family.COMPLETE and self._strict:
-            return ALWAYS  # the attribute set of the root says so
-        if family in (Family.VECTOR, Family.COMPLETE):
-            return self._row(key)
-        there = self._there(a)
-        if family == Family.CELL and argument < 0:
-            return _complement(there) if missing else NEVER
-        negative = reach in (Reach.FROM, Reach.OUTSIDE)
-        if reach == Reach.FROM:
-            base = int(pack(family, a, Reach.UPTO, argument - 1))
-        else:
-            base = int(pack(family, a, Reach.MEMBER if reach == Reach.OUTSIDE else reach, argument))
-        if family == Family.CELL and base == present_key(a, self._lookup.cells[a]):
-            return there if not missing else ALWAYS
-        edge = self._row(base) | negative
-        if negative:
-            return edge if missing else join("and", [there, edge])
-        return ("or", (edge, _complement(there))) if missing and there != ALWAYS else edge
-
-    def _there(self, attribute: int) -> Tree:
-        if self._present[attribute]:
-            return ALWAYS
-        return self._row(present_key(attribute, self._lookup.cells[attribute]))
-
-
-def _complement(tree: Tree) -> Tree:
-    if tree == ALWAYS:
-        return NEVER
-    assert isinstance(tree, int)
-    return tree ^ 1
 
 
 def _is_never(keys: Keys) -> Any:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from headgate.columns import Column, Columns
 from headgate.engine import Hits
 from headgate.filters import vector
-from headgate.filters.compile import Dense, Lanes, Options, Where, compile_lanes, support_bit
+from headgate.filters.compile import Lanes, Options, Where, compile_lanes
+from headgate.filters.dense import Dense, support_bit
 from headgate.filters.filing import PAIRS, Longs
 from headgate.filters.kernels import WIDTH, count_roots, list_roots, run_program, set_masks
 from headgate.filters.rows import Batch, Family, Ints, Keys, prepare

@@ -6,7 +6,7 @@ raised, so that a user fixes a text in one go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from headgate.errors import DuplicateName, LanguageError, TypeProblem, UnknownName
@@ -15,6 +15,7 @@ from headgate.language.ast import TRUE, Node
 from headgate.language.catalogue import Catalogue, nearest
 from headgate.language.check import check_calls, check_graphs, check_variables
 from headgate.language.expression_types import BIGINT, BOOLEAN, DOUBLE, ExpressionType, Special, Types
+from headgate.language.places import Bound, Place
 from headgate.language.spine import (
     DUR,
     Accumulator,
@@ -50,41 +51,6 @@ def check_pattern(pattern: ast.Pattern, catalogue: Catalogue) -> Scoped:
     return scoped
 
 
-@dataclass
-class _Bound:
-    """A primary of the spine under construction: `key` heads the paths of its values."""
-
-    alias: str
-    key: str
-    schema: Schema
-    visible: bool = True
-    accumulators: dict[str, Type | None] = field(default_factory=dict)
-
-    def path(self, path: Path) -> Path | None:
-        if len(path) == 1 and path[0] in self.accumulators:
-            return ("@" + self.key[1:], path[0])
-        return (self.key, *path) if _has(self.schema, path) else None
-
-
-def _has(schema: Schema, path: Path) -> bool:
-    return schema.get(path) is not None or not schema.declared
-
-
-@dataclass
-class _Place:
-    """Where an expression stands: what `$1`, `$2`, `$` and a bare name may reach from there."""
-
-    left: list[_Bound]
-    incoming: _Bound | None = None
-    own: bool = False
-    """In a FILTER over one primary: only that primary is seen and DUR is its own."""
-    iteration: bool = False
-    old: Mapping[str, Type | None] = field(default_factory=dict)
-    """The aggregates of this FOLD, whose values before the iteration `$.name` gives."""
-    init: bool = False
-    """The start of an aggregate: every name means `$1` and may be absent there."""
-
-
 class _Resolver:
     def __init__(self, catalogue: Catalogue, scoped: Scoped) -> None:
         self._catalogue = catalogue
@@ -109,7 +75,7 @@ class _Resolver:
         items = [replace(i, expression=self._spans(i.expression, time)) for i in items]
         return Spine(start, tuple(steps), tuple(items), pattern.publish, schema)
 
-    def _sequence(self, node: Node) -> tuple[Source, list[Step], list[_Bound]]:
+    def _sequence(self, node: Node) -> tuple[Source, list[Step], list[Bound]]:
         match node:
             case ast.Filter(predicate, inner, alias):
                 return self._filter(predicate, inner, alias, node)
@@ -135,12 +101,12 @@ class _Resolver:
 
     def _filter(
         self, predicate: Node, source: Node, alias: str | None, node: Node
-    ) -> tuple[Source, list[Step], list[_Bound]]:
+    ) -> tuple[Source, list[Step], list[Bound]]:
         start, steps, bound = self._sequence(source)
         if not steps:
             if alias is not None:
                 start, bound[0].alias = replace(start, alias=alias), alias
-            where = self.predicate(predicate, _Place(bound, own=True))
+            where = self.predicate(predicate, Place(bound, own=True))
             return replace(start, where=conjunction((start.where, where))), steps, bound
         if alias is not None:
             self.problem(
@@ -150,11 +116,11 @@ class _Resolver:
                     at=node.at,
                 )
             )
-        after = self.predicate(predicate, _Place(bound))
+        after = self.predicate(predicate, Place(bound))
         steps[-1] = replace(steps[-1], after=conjunction((steps[-1].after, after)))
         return start, steps, bound
 
-    def _operand(self, node: Node, bound: list[_Bound]) -> tuple[_Place, Source]:
+    def _operand(self, node: Node, bound: list[Bound]) -> tuple[Place, Source]:
         """The right operand, appended to `bound`."""
         source, made = self._primary(node, len(bound))
         taken = {b.alias for b in bound}
@@ -162,11 +128,11 @@ class _Resolver:
             if made.alias != f"e{len(bound) + 1}":
                 self.problem(DuplicateName(f"two events are called {made.alias}", "give one another alias", at=node.at))
             made.alias = ""
-        place = _Place(list(bound), made)
+        place = Place(list(bound), made)
         bound.append(made)
         return place, replace(source, alias=made.alias)
 
-    def _primary(self, node: Node, place: int) -> tuple[Source, _Bound]:
+    def _primary(self, node: Node, place: int) -> tuple[Source, Bound]:
         key, automatic = f"#{place}", f"e{place + 1}"
         match node:
             case ast.Stream(name, alias):
@@ -179,7 +145,7 @@ class _Resolver:
             case ast.Filter(predicate, inner, alias) if _single(inner):
                 made, bound = self._primary(inner, place)
                 bound.alias = alias or bound.alias
-                where = self.predicate(predicate, _Place([bound], own=True))
+                where = self.predicate(predicate, Place([bound], own=True))
                 return replace(made, where=conjunction((made.where, where)), alias=bound.alias), bound
             case ast.Nested(pattern, alias):
                 if pattern.publish is not None:
@@ -194,7 +160,7 @@ class _Resolver:
             case _:
                 spine = self.pattern(ast.Pattern((ast.Item(None),), node, at=node.at))
                 made = Source(spine, TRUE, spine.schema, automatic)
-        return made, _Bound(made.alias, key, made.schema)
+        return made, Bound(made.alias, key, made.schema)
 
     def _union(self, left: Node, right: Node, at: int) -> Merged:
         sides = [self._side(node) for node in (left, right)]
@@ -229,13 +195,13 @@ class _Resolver:
         theta: Node,
         keep: Node,
         accumulators: tuple[ast.Aggregate | ast.Recurrence, ...],
-        place: _Place,
+        place: Place,
         source: Source,
     ) -> Step:
         incoming = place.incoming
         assert incoming is not None
         place = replace(place, iteration=True, old={})
-        initial = _Place(place.left, init=True)
+        initial = Place(place.left, init=True)
         made: list[Accumulator] = []
         types: dict[str, Type | None] = {}
         for a in accumulators:
@@ -261,7 +227,7 @@ class _Resolver:
         starts = {path: self._recent(path, place.left) for path in sorted(used)}
         return Step("FOLD", source, *resolved, tuple(made), starts=starts)
 
-    def _accumulated(self, a: ast.Aggregate | ast.Recurrence, place: _Place, initial: _Place) -> Type | None:
+    def _accumulated(self, a: ast.Aggregate | ast.Recurrence, place: Place, initial: Place) -> Type | None:
         if isinstance(a, ast.Recurrence):
             return self._value_type(a.start, initial)
         if a.function == "COUNT" or a.operand is None:
@@ -279,8 +245,8 @@ class _Resolver:
             return None if found is None else Type(found.kind, array=True)
         return found
 
-    def _items(self, items: tuple[ast.Item, ...], bound: list[_Bound], at: int) -> list[Selected]:
-        place = _Place(bound)
+    def _items(self, items: tuple[ast.Item, ...], bound: list[Bound], at: int) -> list[Selected]:
+        place = Place(bound)
         made: list[Selected] = []
         for item in items:
             if item.expression is None:
@@ -303,7 +269,7 @@ class _Resolver:
             seen.add(selected.name)
         return made
 
-    def _star(self, bound: list[_Bound]) -> list[Selected]:
+    def _star(self, bound: list[Bound]) -> list[Selected]:
         made = []
         for b in (b for b in bound if b.visible):
             types = {a.path: a.type for a in b.schema} | self._scoped.learned.get(b.schema.stream, {})
@@ -314,21 +280,21 @@ class _Resolver:
 
     # -- expressions
 
-    def predicate(self, node: Node, place: _Place) -> Node:
+    def predicate(self, node: Node, place: Place) -> Node:
         types = self._types(place)
         types.predicate(node)
         return self._checked(node, place, types)
 
-    def value(self, node: Node, place: _Place) -> Node:
+    def value(self, node: Node, place: Place) -> Node:
         types = self._types(place)
         types.value(node)
         return self._checked(node, place, types)
 
-    def _value_type(self, node: Node, place: _Place) -> Type | None:
+    def _value_type(self, node: Node, place: Place) -> Type | None:
         """The type alone; its problems are reported where the value is resolved."""
         return _type_of(self._types(place).value(node))
 
-    def _checked(self, node: Node, place: _Place, types: Types) -> Node:
+    def _checked(self, node: Node, place: Place, types: Types) -> Node:
         problems = self._scoped.problems
         problems += types.problems
         lookup = self._lookup(place)
@@ -340,19 +306,19 @@ class _Resolver:
         made = rewrite(node, lambda n: self._renamed(n, place))
         return self._durations(made, place)
 
-    def _renamed(self, node: Node, place: _Place) -> Node | None:
+    def _renamed(self, node: Node, place: Place) -> Node | None:
         if not isinstance(node, ast.Attribute):
             return None
         path = self._name(node, place)
         return ast.Literal(None, at=node.at) if path is None else ast.Attribute(path, at=node.at)
 
-    def _types(self, place: _Place) -> Types:
+    def _types(self, place: Place) -> Types:
         return Types(self._lookup(place), lambda node, found: self._learn(node, place, found))
 
-    def _lookup(self, place: _Place) -> Callable[[ast.Attribute], Type | None]:
+    def _lookup(self, place: Place) -> Callable[[ast.Attribute], Type | None]:
         return lambda node: self._type(self._name(node, place), place)
 
-    def _type(self, path: Path | None, place: _Place) -> Type | None:
+    def _type(self, path: Path | None, place: Place) -> Type | None:
         if path is None:
             return None
         head, rest = path[0], path[1:]
@@ -365,19 +331,19 @@ class _Resolver:
             bound.schema, rest
         )
 
-    def _holder(self, path: Path, place: _Place) -> _Bound:
+    def _holder(self, path: Path, place: Place) -> Bound:
         if path[0] == "$":
             assert place.incoming is not None
             return place.incoming
         here = [*place.left, *([place.incoming] if place.incoming else [])]
         return next(b for b in here if b.key == "#" + path[0][1:])
 
-    def _learn(self, node: ast.Attribute, place: _Place, found: Type) -> None:
+    def _learn(self, node: ast.Attribute, place: Place, found: Type) -> None:
         path = self._name(node, place)
         if path is not None and not path[0].startswith("@"):
             self._scoped.learned.setdefault(self._holder(path, place).schema.stream, {})[path[1:]] = found
 
-    def _name(self, node: ast.Attribute, place: _Place) -> Path | None:
+    def _name(self, node: ast.Attribute, place: Place) -> Path | None:
         """The holder's path of a name; None where an aggregate starts from something that is not there."""
         path, scope = node.path, node.scope
         if place.own:
@@ -399,7 +365,7 @@ class _Resolver:
             raise self._unknown(path, place)
         return found
 
-    def _iteration(self, path: Path, place: _Place) -> Path:
+    def _iteration(self, path: Path, place: Place) -> Path:
         if not place.iteration:
             raise TypeProblem("$ is the last iteration: it has a meaning only in the braces of a FOLD", "use $1 or $2")
         if len(path) == 1 and path[0] in place.old:
@@ -407,7 +373,7 @@ class _Resolver:
         assert place.incoming is not None
         return ("$", *self._own(path, place.incoming, bare=True)[1:])
 
-    def _aliased(self, path: Path, place: _Place) -> Path | None:
+    def _aliased(self, path: Path, place: Place) -> Path | None:
         if len(path) < 2:
             return None
         incoming = place.incoming
@@ -425,16 +391,16 @@ class _Resolver:
                 return found
         return None
 
-    def _own(self, path: Path, bound: _Bound, *, bare: bool = False) -> Path:
+    def _own(self, path: Path, bound: Bound, *, bare: bool = False) -> Path:
         if not bare and len(path) > 1 and path[0] == bound.alias:
             path = path[1:]
         self._catalogue.attribute(bound.schema, path)
         return (bound.key, *path)
 
-    def _recent(self, path: Path, left: list[_Bound]) -> Path | None:
+    def _recent(self, path: Path, left: list[Bound]) -> Path | None:
         return next((found for b in reversed(left) if b.visible and (found := b.path(path)) is not None), None)
 
-    def _unknown(self, path: Path, place: _Place) -> LanguageError:
+    def _unknown(self, path: Path, place: Place) -> LanguageError:
         names = [format_path(a.path) for b in place.left for a in b.schema] + [
             n for b in place.left for n in b.accumulators
         ]
@@ -445,7 +411,7 @@ class _Resolver:
 
     # -- time
 
-    def _durations(self, node: Node, place: _Place) -> Node:
+    def _durations(self, node: Node, place: Place) -> Node:
         path = (place.left[0].key, DUR) if place.own else (DUR,)
         return rewrite(node, lambda n: ast.Attribute(path, at=n.at) if isinstance(n, ast.Duration) else None)
 

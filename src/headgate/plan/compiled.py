@@ -114,6 +114,20 @@ class Plan:
             found.append(self.sequences.needs().get(stream, frozenset()))
         return frozenset().union(*found)
 
+    @cached_property
+    def total_streams(self) -> frozenset[str]:
+        """The streams with a subscription that wants every attribute to be there."""
+        found: set[str] = set()
+        for segment, dead in zip(self.segments, self.dead, strict=True):
+            modes: Any = segment.modes
+            words = modes.dictionary.to_pylist()
+            if "total" not in words:
+                continue
+            total = np.flatnonzero(modes.indices.to_numpy() == words.index("total"))
+            alive = total if dead is None else total[~dead[total]]
+            found.update(segment.streams[int(slot)].as_py() for slot in alive)
+        return frozenset(found)
+
     @property
     def streams(self) -> tuple[str, ...]:
         """The streams that some subscription reads."""

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from headgate.errors import PlanError
 from headgate.filters.cells import Cells
-from headgate.filters.compile import Dense, Lanes, Roots
+from headgate.filters.compile import Lanes
+from headgate.filters.dense import Dense, Roots
 from headgate.filters.engine import FilterIndex
 from headgate.filters.filing import Conjuncts, Lane
 from headgate.filters.lookup import Lookup

@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyroaring import BitMap
+from pyroaring import BitMap64
 
 from headgate.columns import Columns
 from headgate.plan import identity
@@ -118,19 +118,19 @@ def pairs(found: Sequence[Found], moved: Matches | None) -> pa.Table:
 _PAIRS = pa.schema([pa.field(f.name, f.type) for f in _FIELDS if f.name in ("stream", "event", "subscription")])
 
 
-def bitmaps(found: Sequence[Found], moved: Matches | None) -> dict[str, BitMap]:
+def bitmaps(found: Sequence[Found], moved: Matches | None) -> dict[str, BitMap64]:
     """The events of each subscription as a roaring bitmap."""
-    made: dict[str, BitMap] = {}
+    made: dict[str, BitMap64] = {}
     for f in found:
         order = np.argsort(f.slot, kind="stable")
         slots, events = f.slot[order], f.rows[f.event[order]]
         starts = np.flatnonzero(np.r_[True, slots[1:] != slots[:-1]]).tolist() if len(slots) else []
         for start, stop in zip(starts, [*starts[1:], len(slots)], strict=True):
             name = f.segment.names[int(slots[start])].as_py()
-            made.setdefault(name, BitMap()).update(events[start:stop].astype(np.uint32))
+            made.setdefault(name, BitMap64()).update(events[start:stop].astype(np.uint64))
     for i in range(0 if moved is None else len(moved)):
         assert moved is not None
-        made.setdefault(moved.name(i), BitMap()).add(int(moved.event[i]))
+        made.setdefault(moved.name(i), BitMap64()).add(int(moved.event[i]))
     return made
 
 

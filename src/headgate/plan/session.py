@@ -16,6 +16,7 @@ from headgate.errors import EventError, UsageError
 from headgate.events import Decoded, Rejected, decode
 from headgate.plan.results import Found, binding_text, bitmaps, counts_table, pairs, shown, table, times
 from headgate.plan.segment import Segment
+from headgate.schema import Schema
 from headgate.sequences.engine import Session as SequenceSession
 from headgate.sequences.matches import Matches
 
@@ -126,9 +127,13 @@ class Session:
             raise UsageError(f"there is no stream {stream}", f"the book has: {known}")
         schema = self._plan.schemas[stream]
         needs = set(self._plan.needs(stream)) | set(schema.time)
+        if stream in self._plan.total_streams:
+            needs |= set(schema.attributes)
         part = decode(events, schema, needs, first=self._rows.get(stream, 0))
         self._rows[stream] = self._rows.get(stream, 0) + len(part.rows) + len(part.rejected)
         self._rejected += part.rejected
+        if stream in self._plan.total_streams:
+            self._rejected += _incomplete(part, schema)
         return part
 
     def _only_stream(self) -> str:
@@ -182,6 +187,22 @@ class Session:
             self._rejected.append(Rejected(problem.row, problem.reason, "late", "", problem.stream))
         self._sequences.errors.clear()
         return moved
+
+
+def _incomplete(part: Decoded, schema: Schema) -> list[Rejected]:
+    """Events that lack an attribute of their stream: `total` subscriptions do not see them, and are told so."""
+    there = [(a.name, part.columns[a.path].defined) for a in schema]
+    complete = np.logical_and.reduce([d for _, d in there]) if there else np.ones(len(part.rows), np.bool_)
+    return [
+        Rejected(
+            int(part.rows[row]),
+            f"{', '.join(name for name, d in there if not d[row])} missing: subscriptions in total mode do not see it",
+            "total",
+            shown(part.columns, int(row)),
+            schema.stream,
+        )
+        for row in np.flatnonzero(~complete)
+    ]
 
 
 def unusable(rejected: Sequence[Rejected]) -> EventError:
