@@ -157,7 +157,10 @@ def round_of(world: World, driver: bool) -> None:
                 world.change()
                 time.sleep(0.2)
             if not driver:
-                _kill_worker(running.pid)
+                # The first batch may not have come to its first task yet.
+                while not _kill_worker(running.pid):
+                    _alive(running, world, deadline)
+                    time.sleep(0.05)
                 after = world.begun()
                 while world.begun() <= after:
                     _alive(running, world, deadline)
@@ -243,8 +246,8 @@ def _alive(running: subprocess.Popen[bytes], world: World, deadline: float) -> N
         raise AssertionError("the query makes no progress")
 
 
-def _kill_worker(driver: int) -> None:
-    """One of the Python workers that Spark's daemon has forked. They have a process group of their own."""
+def _kill_worker(driver: int) -> bool:
+    """One of the Python workers that Spark's daemon has forked, if any; they have a process group of their own."""
     parents: dict[int, int] = {}
     daemons = set()
     for entry in Path("/proc").iterdir():
@@ -263,8 +266,8 @@ def _kill_worker(driver: int) -> None:
     for process in daemons:
         if parents[process] in daemons and ours(process):
             os.kill(process, signal.SIGKILL)
-            return
-    raise AssertionError("the query has no Python worker")
+            return True
+    return False
 
 
 def run(scale: str, out: Path) -> Iterator[dict[str, Any]]:

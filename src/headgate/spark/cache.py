@@ -62,7 +62,12 @@ Fetch = Callable[[Filed, Path], int]
 def folder() -> Path:
     named = os.environ.get(FOLDER)
     made = Path(named) if named else Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}" / "plans"
-    made.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        made.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"the cache folder {made} cannot be written: {problem.strerror}", f"name another one with {FOLDER}"
+        ) from None
     return made
 
 

@@ -63,6 +63,9 @@ class Metrics:
     numbers: Numbers = field(default_factory=Numbers)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
+    def __reduce__(self) -> tuple[type[Metrics], tuple[str, Path | None, Numbers]]:
+        return type(self), (self.query, self.file, self.numbers)
+
     def batch(self, batch: int, seconds: float, events: int, matches: int, errors: int, **facts: int) -> None:
         """One micro-batch is done."""
         with self._lock:

@@ -143,8 +143,7 @@ class Batches:
     _claim: Claim | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**self.__dict__, "_claim": None, "follower": None}
-        return {**state, "metrics": Metrics(self.name)}
+        return {**self.__dict__, "_claim": None, "follower": None}
 
     def claimed(self) -> Claim:
         if self._claim is None:

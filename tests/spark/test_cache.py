@@ -1,0 +1,93 @@
+"""The cache of a host: a plan comes once, whole or not at all, and is found by its content."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import headgate as hg
+from headgate.spark import cache
+from headgate.spark.cache import Fetch, Filed
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEADGATE_CACHE", str(tmp_path / "cache"))
+    cache.forget()
+    return tmp_path / "cache"
+
+
+def plan(text: str = "x > 1") -> hg.Plan:
+    return hg.Subscriptions().stream("s", {"x": "bigint"}).add("a", text).compile()
+
+
+def copying(source: Path) -> Fetch:
+    def fetch(filed: Filed, target: Path) -> int:
+        return target.write_bytes((source / filed.name).read_bytes())
+
+    return fetch
+
+
+def test_a_plan_is_filed_under_its_content(home: Path) -> None:
+    first, second = cache.keep(plan().save), cache.keep(plan().save)
+    assert first == second
+    assert [f.name for f in home.glob("*.plan")] == [first.name]
+    assert cache.keep(plan("x > 2").save) != first
+
+
+def test_the_same_text_on_another_schema_is_another_file() -> None:
+    other = hg.Subscriptions().stream("s", {"x": "double"}).add("a", "x > 1").compile()
+    assert cache.keep(plan().save) != cache.keep(other.save)
+
+
+def test_a_plan_is_fetched_once_and_opened_once(home: Path, tmp_path: Path) -> None:
+    filed = cache.keep(plan().save, tmp_path / "shared")
+    fetches = [("shared", copying(tmp_path / "shared"))]
+    opened = cache.plan(filed, fetches)
+    assert cache.plan(filed, fetches) is opened
+    cache.forget()
+    assert opened.match([{"x": 2}]).num_rows == cache.plan(filed, fetches).match([{"x": 2}]).num_rows == 1
+    assert [(m.digest, m.bytes, m.origin) for m in cache.moved()] == [(filed.digest, filed.size, "shared")]
+
+
+def test_of_many_that_ask_at_once_one_fetches(tmp_path: Path) -> None:
+    filed = cache.keep(plan().save, tmp_path / "shared")
+    with ThreadPoolExecutor(8) as pool:
+        paths = set(pool.map(lambda _: cache.path(filed, [("shared", copying(tmp_path / "shared"))]), range(32)))
+    assert len(paths) == 1
+    assert len(cache.moved()) == 1
+
+
+def test_a_file_that_was_cut_short_is_not_taken(home: Path, tmp_path: Path) -> None:
+    filed = cache.keep(plan().save, tmp_path / "good")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / filed.name).write_bytes((tmp_path / "good" / filed.name).read_bytes()[:-1])
+    origins = [(name, copying(tmp_path / name)) for name in ("none", "bad", "good")]
+    cache.path(filed, origins)
+    assert [m.origin for m in cache.moved()] == ["good"]
+    (home / filed.name).unlink()
+    with pytest.raises(
+        hg.PlanError, match=rf"(?s)the plan {filed.digest} does not reach this host: .*it is not what was sent"
+    ):
+        cache.path(filed, origins[:2])
+    assert not list(home.glob("*.plan"))
+
+
+def test_what_nobody_asked_for_in_a_week_is_dropped(home: Path) -> None:
+    old, used = cache.keep(plan("x > 1").save), cache.keep(plan("x > 2").save)
+    for filed in (old, used):
+        os.utime(home / filed.name, (0, 0))
+    cache.path(used)
+    new = cache.keep(plan("x > 3").save)
+    assert {f.name for f in home.glob("*.plan")} == {used.name, new.name}
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filed = cache.keep(plan().save)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("HEADGATE_CACHE", str(tmp_path / "file" / "below"))
+    with pytest.raises(hg.EnvironmentProblem, match=r"the cache folder .* cannot be written"):
+        cache.path(filed)
