@@ -30,7 +30,7 @@ def assert_cut_as_parsed(text: str) -> None:
     assert places(made) == places(parsed)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(expressions())
 def test_a_filter_is_cut_into_the_tree_of_the_grammar_with_its_places(body: Node) -> None:
     assert_cut_as_parsed(print_node(body))
@@ -152,7 +152,7 @@ def outcome(read: Any) -> object:
         return type(e), str(e), e.place
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(broken)
 def test_what_the_grammar_refuses_is_refused_with_its_words(text: str) -> None:
     assert outcome(lambda: cut(tokenise(text)).body()) == outcome(lambda: parse_body(text))
