@@ -44,6 +44,7 @@ from headgate.sequences.tables import (
     MASK,
     NEWER,
     NEXT,
+    NEXT_STEP,
     NODE,
     PLACE,
     PREV,
@@ -155,8 +156,8 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                                         affected = longer(affected)
                                     affected[n_affected] = r
                                     n_affected += 1
-                                if p.nodes[n, KIND] != ABSENT_STEP:
-                                    scalars[STEPPED] += 1
+                                scalars[STEPPED] += 1
+                                if _may_move(p.nodes, p.edges, n, marks, stamp):
                                     waiting, w, out, count = _step(
                                         p,
                                         b,
@@ -177,6 +178,9 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                                         stack,
                                     )
                         r = following
+            work[:] = 0
+            work[HANDLES : p.cells_at] = -1
+            work[T0], work[T1], work[HANDLES] = b.t0[e], now, e
             f_lo, f_hi = p.free_from[stream], p.free_from[stream + 1]
             for h in range(lo + f_lo - f_hi, hi):
                 if h < lo:
@@ -188,9 +192,6 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                     from_open = False
                 for si in range(s_lo, s_hi):
                     edge = p.free_starts[si] if from_open else p.starts[si]
-                    work[:] = 0
-                    work[HANDLES : p.cells_at] = -1
-                    work[T0], work[T1], work[HANDLES] = b.t0[e], now, e
                     if holds(
                         p.code,
                         p.start_table[edge, START_PROGRAM],
@@ -238,6 +239,21 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
             rows, heads, oldest, newest, counts, dropped, heap, scalars = s
         at = until
     return Runs(rows, heads, oldest, newest, counts, dropped, heap, scalars), out, count
+
+
+@njit(cache=True)
+def _may_move(nodes: Ints, edges: Ints, n: int, marks: Ints, stamp: int) -> bool:
+    """Can an affected run do anything but die? Most die, and the marks of a few edges tell."""
+    if nodes[n, KIND] != NEXT_STEP:
+        return bool(nodes[n, KIND] == FOLD_STEP)
+    lo, hi = nodes[n, EDGE_FROM], nodes[n, EDGE_TO]
+    if hi - lo > 16:
+        return True
+    for edge in range(lo, hi):
+        slot = edges[edge, EDGE_SLOT]
+        if slot < 0 or marks[slot] == stamp:
+            return True
+    return False
 
 
 @njit(cache=True)
