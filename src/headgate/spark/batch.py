@@ -103,6 +103,7 @@ def matched(
     errors: str = "rows",
     json: str | None = None,
     lenient: bool = False,
+    tally: bool = False,
 ) -> DataFrame:
     """As `match`, for plans that are with the workers; if `lenient`, a column that a frame lacks is null everywhere."""
     inputs = {
@@ -114,7 +115,7 @@ def matched(
     results = []
     for stream, frame in inputs.items():
         kind = frame.schema[EVENT].dataType
-        task = Matching(shipped.shipment, stream, counting, errors == "rows")
+        task = Matching(shipped.shipment, stream, counting, errors == "rows", tally)
         result = frame.mapInArrow(task, counts_schema() if counting else matches_schema(kind, errors == "rows"))
         if len(kinds) > 1 and not counting:
             # Streams with ids of different types meet in text.

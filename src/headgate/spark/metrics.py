@@ -1,7 +1,7 @@
 """What a running query does, in numbers: for a person, for a log, and for Prometheus as text.
 
-The counts of a batch come from Spark's `observe`, so they cost no pass of their own; the lag comes from the progress
-that Spark reports to its listeners.
+The counts come with the rows of a batch, and cost no pass of their own; the lag comes from the progress that Spark
+reports to its listeners. (Spark's `observe` would do for some sinks, but a sink may write in a way that never reports.)
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ version ready, and matches the batch with them. So a change takes effect with th
 a batch that is done again after a crash uses the version that it used the first time: with the ids of matches made from
 the stable ids of events, it gives the same rows again, and the sinks keep each once (see `sinks`).
 
-The matches are written in one pass. Only where that pass met events that could not be used is there a second one, over
-these alone.
+A batch is matched once, however many sinks and actions follow: its rows are kept for them until they are done, because
+an operator may cost much and a source may be slow.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -160,43 +160,42 @@ class Batches:
         spark = df.sparkSession
         sent = ship(parts.plans, spark, gone=parts.gone, folder=self.plans, beside_driver=True, store=self.store)
         shipped = Shipped.of(sent, parts.plans)
-        _describe(spark, f"{self.name}: batch {batch}, version {version}, matches to {self.sink.name}")
-        result, seen, counted = self._matched(df, shipped)
-        if isinstance(self.sink, Notifications) and isinstance(self.errors, Notifications):
-            self.sink.write(result, query, batch)
-        else:
-            self.sink.write(split(result)[0], query, batch)
-            if counted.get["errors"]:
-                _describe(spark, f"{self.name}: batch {batch}, version {version}, errors to {self.errors.name}")
-                again, _, _ = self._matched(df, shipped)
-                self.errors.write(split(again)[1], query, batch)
-        found = counted.get
-        self.metrics.batch(
-            batch,
-            time.perf_counter() - began,
-            sum(s.get["events"] for s in seen),
-            found["matches"],
-            found["errors"],
-            version=version,
-            subscriptions=sum(map(len, parts.plans)) - len(parts.gone),
-            plan_bytes=sent.bytes,
-        )
+        _describe(spark, f"{self.name}: batch {batch}, version {version}, matching")
+        result = self._matched(df, shipped).persist()
+        try:
+            done = _account(result)
+            rows = result.where("id IS NOT NULL")
+            _describe(spark, f"{self.name}: batch {batch}, version {version}, matches to {self.sink.name}")
+            if isinstance(self.sink, Notifications) and isinstance(self.errors, Notifications):
+                self.sink.write(rows, query, batch)
+            else:
+                matches, bad = split(rows)
+                self.sink.write(matches, query, batch)
+                if done["errors"]:
+                    _describe(spark, f"{self.name}: batch {batch}, version {version}, errors to {self.errors.name}")
+                    self.errors.write(bad, query, batch)
+        finally:
+            result.unpersist()
+        facts = {"version": version, "plan_bytes": sent.bytes}
+        facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone)
+        self.metrics.batch(batch, time.perf_counter() - began, **done, **facts)
 
-    def _matched(self, df: DataFrame, shipped: Shipped) -> tuple[DataFrame, list[Observation], Observation]:
-        """The rows of a batch, and what will have been counted when they are written."""
-        seen = {s: Observation() for s in self.streams}
-        frames = {
-            s: _part(df, s, self.streams).observe(seen[s], fn.count(fn.lit(1)).alias("events")) for s in self.streams
-        }
-        result = matched(frames, shipped, dict.fromkeys(frames, EVENT), json=self.json, lenient=True)
-        counted = Observation()
-        bad = fn.col("error").isNotNull()
-        observed = result.observe(
-            counted,
-            fn.coalesce(fn.sum((~bad).cast("bigint")), fn.lit(0)).alias("matches"),
-            fn.coalesce(fn.sum(bad.cast("bigint")), fn.lit(0)).alias("errors"),
-        )
-        return observed, list(seen.values()), counted
+    def _matched(self, df: DataFrame, shipped: Shipped) -> DataFrame:
+        frames = {s: _part(df, s, self.streams) for s in self.streams}
+        ids = dict.fromkeys(frames, EVENT)
+        return matched(frames, shipped, ids, json=self.json, lenient=True, tally=True)
+
+
+def _account(result: DataFrame) -> dict[str, int]:
+    """How many events, matches and errors a batch has. This is what makes Spark do the matching."""
+    tally, bad = fn.col("id").isNull(), fn.col("error").isNotNull()
+    counts = {
+        "events": fn.when(tally, fn.col("output").cast("bigint")),
+        "matches": fn.when(~tally & ~bad, 1),
+        "errors": fn.when(bad, 1),
+    }
+    (row,) = result.agg(*(fn.coalesce(fn.sum(c), fn.lit(0)).alias(n) for n, c in counts.items())).collect()
+    return {name: int(row[name]) for name in counts}
 
 
 def _named(df: DataFrame | Mapping[str, DataFrame], on: str | None, store: Store) -> dict[str, DataFrame]:

@@ -42,13 +42,26 @@ class Matching:
     counting: bool
     error_rows: bool
     """Whether events that cannot be used become rows; if not, the first one fails the task."""
+    tally: bool = False
+    """Whether each task ends with a row that has no id, and in `output` the number of its events."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plans, gone = obtain(self.shipment)
         prepared = Prepared(self.stream, plans, gone)
-        found = (self._one(prepared, table) for table in gathered(batches))
-        for table in _summed(found) if self.counting else found:
-            yield from table.to_batches()
+        events, schema = 0, None
+        tables = gathered(batches)
+        if self.counting:
+            tables = _summed(self._one(prepared, table) for table in tables)
+            for table in tables:
+                yield from table.to_batches()
+            return
+        for table in tables:
+            found = self._one(prepared, table)
+            events, schema = events + len(table), found.schema
+            yield from found.to_batches()
+        if self.tally and schema is not None:
+            row = {**dict.fromkeys(schema.names), "stream": self.stream, "output": str(events)}
+            yield from pa.Table.from_pylist([row], schema).to_batches()
 
     def _one(self, prepared: Prepared, table: pa.Table) -> pa.Table:
         events = Events.of(table, prepared)
