@@ -115,7 +115,7 @@ class Database:
         try:
             import psycopg
         except ImportError:
-            hint = "pip install 'headgate[postgres]'"
+            hint = "pip install 'psycopg[binary]'"
             raise EnvironmentProblem("a store on PostgreSQL needs the package psycopg", hint) from None
         try:
             return psycopg.connect(self.url, autocommit=True)
