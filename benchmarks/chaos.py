@@ -34,6 +34,8 @@ from headgate.store import Store
 
 EVENTS = 25
 """In a file, which is a micro-batch."""
+BACKLOG = 4
+"""Files that may wait: the query starts slowly, and what it has not read when the rounds are over takes long."""
 PATIENCE_S = 300.0
 Match = tuple[str, str, str]
 
@@ -137,6 +139,12 @@ class World:
             case _:
                 self.store.replace(self.rng.choice(names), f"x > {self.rng.randrange(100)}")
 
+    def stir(self) -> None:
+        """More events and another change, unless enough is waiting."""
+        if self.files - self.begun() < BACKLOG:
+            self.events()
+            self.change()
+
     def begun(self) -> int:
         """How many batches were begun so far, replays included."""
         notes = self.folder / "begun"
@@ -153,9 +161,8 @@ def round_of(world: World, driver: bool) -> None:
             deadline = time.monotonic() + PATIENCE_S
             while world.begun() < wanted:
                 _alive(running, world, deadline)
-                world.events()
-                world.change()
-                time.sleep(0.2)
+                world.stir()
+                time.sleep(0.1)
             if not driver:
                 # The first batch may not have come to its first task yet.
                 while not _kill_worker(running.pid):
@@ -164,8 +171,8 @@ def round_of(world: World, driver: bool) -> None:
                 after = world.begun()
                 while world.begun() <= after:
                     _alive(running, world, deadline)
-                    world.events()
-                    time.sleep(0.2)
+                    world.stir()
+                    time.sleep(0.1)
             # Some way into the next batch, wherever that is.
             time.sleep(world.rng.uniform(0.0, 1.0))
         finally:
