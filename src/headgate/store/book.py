@@ -204,8 +204,8 @@ def apply(book: Subscriptions, change: Change, *, new: bool = False) -> None:
         book.replace(change.name, text, **body)
     else:
         book.add(change.name, text, **body)
-    if paused:
-        book.pause(change.name)
+    if paused != book[change.name].paused:
+        (book.pause if paused else book.resume)(change.name)
 
 
 def _declared(book: Subscriptions, stream: str) -> bool:
