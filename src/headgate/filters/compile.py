@@ -62,7 +62,6 @@ class Options:
     lanes: str = "auto"
     count: bool = False
     budget: Budget = field(default_factory=Budget)
-    restrict: bool = True
 
 
 @dataclass(frozen=True)

@@ -52,11 +52,11 @@ class Literal(Node):
         return (
             isinstance(other, Literal)
             and type(self.value) is type(other.value)
-            and (self.value == other.value or self.value != self.value)
+            and (self.value == other.value or (self.value != self.value and other.value != other.value))
         )
 
     def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+        return hash((type(self.value), "NaN" if self.value != self.value else self.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,8 @@ class Types:
             case ast.IsNull(operand):
                 if isinstance(operand, ast.Every):
                     self.problem("ALL(...) IS NULL has no meaning", "ask whether the attribute IS NULL", operand)
-                else:
-                    self.value(operand)
+                elif self.value(operand) is Special.PREDICATE:
+                    self.problem("a condition IS NULL has no meaning", "ask whether an attribute IS NULL", operand)
             case ast.Call(_, arguments):
                 for argument in arguments:
                     self._argument(argument)

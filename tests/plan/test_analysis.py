@@ -1,0 +1,80 @@
+"""What is odd about a book."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate import Subscriptions
+from headgate.filters.meaning import Meanings
+from headgate.language.forms import cut
+from headgate.language.parser import parse_body
+from headgate.language.tokens import tokenise
+from headgate.oracle.filters import truth
+from headgate.schema import Schema
+
+SCHEMA = Schema.of("s", {"i": "bigint", "b": "boolean", "d": "double"}, not_null=["b"])
+
+
+def test_contradictions_tautologies_and_duplicates_are_found() -> None:
+    made = Subscriptions().stream("s", {"name": "string", "price": "double", "vol": "bigint"})
+    for name, text in {
+        "cheap": "name = 'IBM' AND price < 100",
+        "same": "100 > price AND NOT name <> 'IBM'",
+        "never": "vol > 3 AND vol < 4",
+        "always": "vol > 3 OR NOT vol > 3 OR vol IS NULL",
+        "nearly": "vol > 3 OR vol <= 3",
+    }.items():
+        made.add(name, text)
+    found = [(f.kind, f.subscriptions) for f in made.analyse()]
+    assert found == [("contradiction", ("never",)), ("tautology", ("always",)), ("duplicates", ("cheap", "same"))]
+    assert str(made.analyse()[0]) == "never can never match: its conditions contradict each other"
+
+
+ATOMS = st.sampled_from(
+    [
+        "i < 2",
+        "i <= 1",
+        "i = 1",
+        "i <> 1",
+        "i IN (0, 1)",
+        "i >= 2",
+        "b",
+        "b = FALSE",
+        "d > 0.5",
+        "d IS NULL",
+        "i IS NULL",
+    ]
+)
+TEXTS = st.recursive(
+    ATOMS,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(("AND", "OR")), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+        inner.map(lambda t: f"NOT ({t})"),
+    ),
+    max_leaves=5,
+)
+ROWS = [
+    {("i",): i, ("b",): b, ("d",): d}
+    for i, b, d in product((None, -5, 0, 1, 2, 9), (True, False), (None, 0.0, 0.5, 1.0, float("nan")))
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(a=TEXTS, b=TEXTS, modes=st.tuples(*[st.sampled_from(("null", "strict", "default"))] * 2))
+def test_meanings_agree_with_brute_force(a: str, b: str, modes: tuple[str, str]) -> None:
+    meanings = Meanings([(cut(tokenise(t)), m) for t, m in zip((a, b), modes, strict=True)], SCHEMA)
+    table = [[truth(parse_body(t), row, SCHEMA, m) is True for row in ROWS] for t, m in zip((a, b), modes, strict=True)]
+    for number in (0, 1):
+        assert meanings.is_contradiction(number) == (not any(table[number]))
+        assert meanings.is_tautology(number) == all(table[number])
+    assert bool(meanings.duplicates()) == (table[0] == table[1])
+    assert meanings.implies(0, 1) == all(y for x, y in zip(*table, strict=True) if x)
+
+
+@pytest.mark.parametrize(("text", "contradiction"), [("i > 3 AND i < 4", True), ("d > 3 AND d < 4", False)])
+def test_between_two_neighbours_there_is_no_whole_number(text: str, contradiction: bool) -> None:
+    assert Meanings([(cut(tokenise(text)), "null")], SCHEMA).is_contradiction(0) is contradiction
