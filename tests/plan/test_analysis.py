@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -57,7 +58,7 @@ TEXTS = st.recursive(
     ),
     max_leaves=5,
 )
-ROWS = [
+ROWS: list[dict[tuple[str, ...], Any]] = [
     {("i",): i, ("b",): b, ("d",): d}
     for i, b, d in product((None, -5, 0, 1, 2, 9), (True, False), (None, 0.0, 0.5, 1.0, float("nan")))
 ]
