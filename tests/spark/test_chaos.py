@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.chaos import chaos
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.nightly, pytest.mark.timeout(1200)]
 
 
 def test_no_match_is_lost_or_doubled_when_the_query_is_killed_while_its_book_changes(tmp_path: Path) -> None:
