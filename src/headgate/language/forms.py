@@ -20,7 +20,7 @@ from headgate.language import ast
 from headgate.language.ast import Hole, Node
 from headgate.language.build import FORMS, value_of
 from headgate.language.parser import parse_tokens, reduce_holes
-from headgate.language.tokens import CODES, HOLES, SOFT, Tokens
+from headgate.language.tokens import CODES, HOLES, SOFT, VALUES, Tokens
 
 T = TypeVar("T")
 _LITERALS = frozenset(CODES[kind] for kind in ("INT", "FLOAT", "STRING"))
@@ -212,7 +212,12 @@ def _piece(tokens: Tokens, start: int, stop: int) -> Piece:
         if len(_forms) >= _MOST:
             _forms.clear()
         form = _forms[key] = _form(tokens, start, stop, layout[1])
-    return Piece(form, tuple([value_of(tokens, start + i) for i in layout[1]]), start)
+    kinds = tokens.kinds
+    try:
+        return Piece(form, tuple([VALUES[kinds[start + i]](raws[start + i]) for i in layout[1]]), start)
+    except LanguageError:
+        # Again, one by one: the problem is given the place of its token.
+        return Piece(form, tuple([value_of(tokens, start + i) for i in layout[1]]), start)
 
 
 def _form(tokens: Tokens, start: int, stop: int, literals: tuple[int, ...]) -> Form:

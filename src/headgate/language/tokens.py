@@ -149,7 +149,7 @@ class Tokens:
     def check(self) -> None:
         """Raise for what no grammar is needed to refuse: stray characters, limits."""
         limits = self.limits
-        for i, raw in enumerate(self.raws):
+        for i, raw in enumerate(self.raws if not self.source.isascii() else ()):
             if not raw.isascii() and (half := _SURROGATE.search(raw)):
                 message = f"\\u{ord(half[0]):04x} is half of a character"
                 raise self.error(SyntaxProblem(message, "the text was cut, or decoded wrongly", at=i))
@@ -161,7 +161,8 @@ class Tokens:
         if len(self.kinds) > limits.tokens:
             message = f"the text has more than {limits.tokens:,} words and signs"
             raise self.error(LimitExceeded(message, "split it into several subscriptions", at=limits.tokens))
-        for i, kind in enumerate(self.kinds):
+        span = self.starts[-1] + len(self.raws[-1]) - self.starts[0] if self.starts else 0
+        for i, kind in enumerate(self.kinds if span > limits.literal else ()):
             if kind == "STRING" and len(self.raws[i]) > limits.literal:
                 raise self.error(LimitExceeded(f"a text literal is longer than {limits.literal:,} characters", at=i))
         if len(self.kinds) > limits.depth:
