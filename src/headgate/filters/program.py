@@ -13,7 +13,7 @@ support no event of a block defines are skipped, which is what MVEvalBDD intends
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,9 @@ class Budget:
 
     variables: int = 24
     nodes_a_literal: int = 12
+    rows: int = 16_384
+    """With more rows than this CUDD is not used at all: it keeps a table for every variable, some kilobytes each, and
+    formulas over so many conditions have little to share."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +62,16 @@ class Builder:
         """`rows` gives the row of each variable; `count` also counts nodes before the restriction."""
         self._bdd = cudd.BDD()
         self._bdd.configure(reordering=False)
+        self._budget = budget or Budget()
+        if len(rows) > self._budget.rows:
+            self._budget = replace(self._budget, variables=0)
         # Rows are sorted by attribute, which is the order we want.
-        ordered = sorted(rows, key=rows.__getitem__)
+        ordered = sorted(rows, key=rows.__getitem__) if self._budget.variables else []
         self._bdd.declare(*(f"v{v}" for v in ordered))
         self._vars = {v: self._bdd.var(f"v{v}") for v in ordered}
         self._rows = dict(rows)
         self._row_of_name = {f"v{v}": row for v, row in rows.items()}
         self._dependencies = dependencies
-        self._budget = budget or Budget()
         self._count = count
         self._roots: list[Any] = []
         self._plain: list[Any] = []
