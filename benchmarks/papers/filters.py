@@ -159,8 +159,9 @@ def plot(rows: list[Row], to: Path) -> None:
             if None not in seconds:
                 right.plot(queries, seconds, style, color=colour, label=f"{column} {key.removesuffix('_s')}")
     right.set(xlabel="queries", ylabel="seconds per 1000 messages", yscale="log")
+    left.legend(fontsize="small")
+    right.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     for axes in (left, right):
-        axes.legend(fontsize="small")
         axes.grid(alpha=0.3)
     figure.tight_layout()
     figure.savefig(to, dpi=120)
