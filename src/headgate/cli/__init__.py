@@ -22,6 +22,8 @@ FINE, INPUT, ENVIRONMENT, INTERRUPTED = 0, 1, 2, 130
 VERBS = {
     "check": "Parse and type-check RULES; every mistake with its place and a hint.",
     "match": "Match EVENTS against the subscriptions in RULES.",
+    "run": "Start the streaming pipeline of CONFIG on Spark.",
+    "bench": "Run the benchmark NAME and print its figures.",
     "demo": "A guided run: ten thousand subscriptions on a stream of stock ticks.",
     "doctor": "Say what this machine lacks, and how to get it.",
 }

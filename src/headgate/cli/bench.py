@@ -87,9 +87,9 @@ def _figure(value: Any) -> str:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row, one line each.")
 @click.pass_context
 def bench(context: click.Context, name: str | None, scale: str, out: Path, as_json: bool) -> None:
-    """Run the benchmark NAME and print its figures; without NAME, list what there is.
+    """Run the benchmark NAME and print its figures.
 
-    Needs the source checkout. Exit code 1 if a verdict is missed.
+    Without NAME, list what there is. Needs the source checkout. Exit code 1 if a verdict is missed.
     """
     root = checkout()
     if name is None:
