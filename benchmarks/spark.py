@@ -79,13 +79,12 @@ def throughput(spark: Any, folder: Path, subscriptions: int, events: int) -> Ite
     sample = min(events, 4 * BATCH)
 
     def in_process() -> int:
-        total = 0
+        total = seen = 0
         for batch in pq.ParquetFile(file).iter_batches(BATCH):
             total += plan.match({"paper": batch}, output="counts").num_rows
-            if (seen := batch.num_rows + getattr(in_process, "seen", 0)) >= sample:
+            seen += batch.num_rows
+            if seen >= sample:
                 break
-            in_process.seen = seen  # type: ignore[attr-defined]  # a counter of this function alone
-        in_process.seen = 0  # type: ignore[attr-defined]  # as above
         return total
 
     alone = sample / best(in_process)

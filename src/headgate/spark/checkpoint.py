@@ -28,13 +28,16 @@ class Claim:
     streams: tuple[str, ...]
 
 
-def claim(checkpoint: str, store: str, streams: tuple[str, ...]) -> Claim:
-    """Take a checkpoint for a query, or take it up again; UsageError where it is another's."""
+def claim(checkpoint: str, store: str, streams: tuple[str, ...], *, first: bool = False) -> Claim:
+    """Take a checkpoint for a query, or take it up again; UsageError where it is another's.
+
+    Over Connect this happens on the server when the `first` batch has begun, and Spark has written there already.
+    """
     system, root = _open(checkpoint)
     mark = f"{root.rstrip('/')}/{_FILE}"
     known = _read(system, mark)
     if known is None:
-        if system.get_file_info(f"{root}/offsets").type == fs.FileType.Directory:
+        if not first and system.get_file_info(f"{root}/offsets").type == fs.FileType.Directory:
             raise UsageError(
                 f"the checkpoint {checkpoint} was made by a query that is not Headgate's", "name a folder of its own"
             )

@@ -145,14 +145,14 @@ class Batches:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_claim": None, "follower": None}
 
-    def claimed(self) -> Claim:
+    def claimed(self, batch: int | None = None) -> Claim:
         if self._claim is None:
-            self._claim = claim(self.checkpoint, self.store.identity, self.streams)
+            self._claim = claim(self.checkpoint, self.store.identity, self.streams, first=batch == 0)
         return self._claim
 
     def __call__(self, df: DataFrame, batch: int) -> None:
         began = time.perf_counter()
-        query = self.claimed().query
+        query = self.claimed(batch).query
         if self.follower is None:
             self.follower = Follower(self.store, self.shard)
         version = self.store.logs.version_of(query, batch, self.store.version)
