@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -34,7 +35,7 @@ def around(kind: Kind, constant: Any) -> list[Any]:
             middle = float(constant)
         except OverflowError:
             middle = float("inf") if constant > 0 else float("-inf")
-        return [middle, float(np.nextafter(middle, np.inf)), float(np.nextafter(middle, -np.inf))]
+        return [middle, math.nextafter(middle, math.inf), math.nextafter(middle, -math.inf)]
     if constant != constant or constant in (float("inf"), float("-inf")):
         return [2**63 - 1, -(2**63)]
     middle = int(constant)

@@ -8,6 +8,7 @@ cells (text tests, arithmetic, arrays) is a variable of its own: equal texts are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -171,7 +172,7 @@ def _nothing_between(kind: Kind, low: Any, high: Any) -> bool:
     if kind is Kind.STRING:
         return bool(high == "" if low is None else high == low + "\0")
     if kind is Kind.DOUBLE:
-        return bool(high == -np.inf if low is None else np.nextafter(low, np.inf) == high)
+        return bool(high == -math.inf if low is None else math.nextafter(low, math.inf) == high)
     return bool(high == -(2**63) if low is None else low + 1 == high)
 
 
