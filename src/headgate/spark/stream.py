@@ -160,25 +160,31 @@ class Batches:
         spark = df.sparkSession
         sent = ship(parts.plans, spark, gone=parts.gone, folder=self.plans, beside_driver=True, store=self.store)
         shipped = Shipped.of(sent, parts.plans)
-        _describe(spark, f"{self.name}: batch {batch}, version {version}, matching")
-        result = self._matched(df, shipped).persist()
-        try:
-            done = _account(result)
-            rows = result.where("id IS NOT NULL")
-            _describe(spark, f"{self.name}: batch {batch}, version {version}, matches to {self.sink.name}")
-            if isinstance(self.sink, Notifications) and isinstance(self.errors, Notifications):
-                self.sink.write(rows, query, batch)
-            else:
-                matches, bad = split(rows)
-                self.sink.write(matches, query, batch)
-                if done["errors"]:
-                    _describe(spark, f"{self.name}: batch {batch}, version {version}, errors to {self.errors.name}")
-                    self.errors.write(bad, query, batch)
-        finally:
-            result.unpersist()
+        done = self._written(self._matched(df, shipped), query, batch, version)
         facts = {"version": version, "plan_bytes": sent.bytes}
         facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone)
         self.metrics.batch(batch, time.perf_counter() - began, **done, **facts)
+
+    def _written(self, result: DataFrame, query: str, batch: int, version: int) -> dict[str, int]:
+        """Matches and errors to their sinks; how many there were, and events. This is what makes Spark do the work."""
+        spark, about = result.sparkSession, f"{self.name}: batch {batch}, version {version}"
+        if isinstance(self.sink, Notifications) and isinstance(self.errors, Notifications):
+            # One job: each costs more than the matching of a small batch.
+            _describe(spark, f"{about}, matches and errors to {self.sink.name}")
+            return self.sink.take(result, query, batch)
+        _describe(spark, f"{about}, matching")
+        result = result.persist()
+        try:
+            done = _account(result)
+            matches, bad = split(result.where("id IS NOT NULL"))
+            _describe(spark, f"{about}, matches to {self.sink.name}")
+            self.sink.write(matches, query, batch)
+            if done["errors"]:
+                _describe(spark, f"{about}, errors to {self.errors.name}")
+                self.errors.write(bad, query, batch)
+        finally:
+            result.unpersist()
+        return done
 
     def _matched(self, df: DataFrame, shipped: Shipped) -> DataFrame:
         frames = {s: _part(df, s, self.streams) for s in self.streams}
