@@ -12,7 +12,7 @@ COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-ha
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test quick nightly demo lint types lock clean
+.PHONY: help setup services test quick nightly demo lint types lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
@@ -25,7 +25,10 @@ $(READY): requirements-setup.lock requirements.lock pyproject.toml scripts/pytho
 	@sh scripts/python.sh $(VENV)
 	@touch $@
 
-test: setup lint types  ## the whole suite, with lint and types: what CI runs
+services: setup  ## PostgreSQL, Chromium and Maven, which some tests run against; apt when root
+	@sh scripts/services.sh
+
+test: setup services lint types  ## the whole suite, with lint and types: what CI runs
 	$(BIN)/pytest
 
 quick: lint types  ## lint, types and the tests that need no Spark: under one minute
