@@ -258,20 +258,19 @@ def moved(folder: Path, size: int) -> Iterator[dict[str, Any]]:
 
     from headgate.spark import match
     from headgate.spark.cache import moved as ledger
-    from headgate.spark.shards import shards
     from headgate.spark.ship import ship
     from headgate.spark.worker import Matching
 
-    made = shards(book(million_texts(size), MILLION_SCHEMA))
+    plan = book(million_texts(size), MILLION_SCHEMA).compile()
     columns = [f"id % 100 AS a{n}" if n < 10 else f"cast(id % 100 AS double) AS a{n}" for n in range(20)]
     plans = folder / "plans"
     spark = session()
     try:
         frame = spark.range(0, 64_000, 1, 64).selectExpr("id", "id % 10000 AS key", *columns)
-        shipment = ship(made, spark, folder=str(plans))
+        shipment = ship([plan], spark, folder=str(plans))
         task = len(CloudPickleSerializer().dumps(Matching(shipment, MILLION_SCHEMA.stream, True, False)))
         before = len(ledger())
-        match(frame, made, event_id="id", output="counts", errors="raise", plans=str(plans)).collect()
+        match(frame, plan, event_id="id", output="counts", errors="raise", plans=str(plans)).collect()
     finally:
         spark.stop()
     moves = ledger()[before:]

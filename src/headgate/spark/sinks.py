@@ -158,14 +158,10 @@ class Stage:
             if len(held) > INLINE:
                 Logs(_database(self.store)).stage(self.job, held)
                 held = []
-        yield pa.record_batch(
-            {
-                "events": [events],
-                "matches": [matches],
-                "errors": [errors],
-                "rows": pa.array([orjson.dumps(held) if held else None], pa.binary()),
-            }
-        )
+        counts = {"events": [events], "matches": [matches], "errors": [errors]}
+        yield pa.table({**counts, "rows": pa.array([orjson.dumps(held) if held else None], pa.binary())}).to_batches()[
+            0
+        ]
 
 
 @cache
