@@ -15,7 +15,7 @@ event loaded and only its queries are timed; homomorphism suffices it, while our
 come in an order in which each hangs on an earlier one. Ours is timed twice: one event at a time from its text to the
 bindings of its matches, and its matching alone in one batch.
 
-The rows named `must` are the figures the project promises: see their `limit`.
+The rows named `must` are verdicts on the figures the project promises.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from typing import Any
 import matplotlib as mpl
 import pyoxigraph as ox
 
+from benchmarks.measure import must
 from benchmarks.papers import graphs_workload as given
 from benchmarks.papers.graphs_decomposition import Decomposition
 from headgate.graphs import rdf, tree
@@ -182,14 +183,14 @@ def run(scale: str, out: Path) -> Iterator[Row]:
         yield done({"figure": "8c,d", **setting, **measured})
         nodes = {"nodes_per_tree": tree_nodes(matcher, work), "match_rate": measured["match_rate"]}
         yield done({"figure": "8f", **setting, **nodes, "least_nodes": tree_bound(measured["match_rate"])})
-    for row in peers():
+    for row in peers(scale):
         yield done(row)
-    for row in promises():
+    for row in promises(scale):
         yield done(row)
     draw(rows, out)
 
 
-def peers() -> Iterator[Row]:
+def peers(scale: str) -> Iterator[Row]:
     """One ASK per subscription, at 1,000 subscriptions; rdflib at 100."""
     work = given.workload(7, 10, 1_000, 10)
     matcher = matcher_of(work)
@@ -197,47 +198,36 @@ def peers() -> Iterator[Row]:
     theirs = by_pyoxigraph(work)
     setting = {"figure": "peers", "classes": 10, "subscriptions": 1_000, "ms_per_event": mine}
     yield {**setting, **by_decomposition(work, matcher)}
-    yield {
-        "figure": "must", "what": "times faster than one ASK per subscription", "subscriptions": 1_000,
-        "ms_per_event": mine, "pyoxigraph_ms": theirs, "value": theirs / mine, "limit": ">= 50",
-    }  # fmt: skip
+    yield must("at 1,000 subscriptions, times faster than one ASK each", theirs / mine, scale, least=50)
     work = given.workload(7, 10, 100, 1)
     mine = ours(matcher_of(work), work)["ms_per_event"]
     yield {"figure": "peers", "subscriptions": 100, "ms_per_event": mine, "rdflib_ms": by_rdflib(work)}
 
 
-def promises() -> Iterator[Row]:
+def promises(scale: str) -> Iterator[Row]:
     """What must hold, measured."""
     work = given.workload(8, 10, 10_000, 10)
     measured = ours(matcher_of(work), work)
-    yield {
-        "figure": "must", "what": "ms per event at 10,000 subscriptions", "value": measured["ms_per_event"],
-        "cpu": measured["cpu_ms_per_event"], "limit": "<= 5", "match_rate": measured["match_rate"],
-    }  # fmt: skip
+    yield must("ms an event at 10,000 subscriptions, 10 classes, one core", measured["ms_per_event"], scale, most=5)
     lines = ["@prefix : <http://example.org/> .", f"@prefix rdfs: <{given.RDFS}> ."]
     lines += [f":C{i} rdfs:subClassOf :C{i // 2}, :C{i // 3} ." for i in range(1, 1_000)]
     lines += [f":p{i} rdfs:subPropertyOf :p{i // 2} ; rdfs:domain :C{i % 999} ." for i in range(1, 1_500)]
     started = time.perf_counter()
     ontology = Ontology.parse("\n".join(lines))
-    yield {
-        "figure": "must", "what": "s to load and close 1,000 classes and 1,500 properties", "limit": "< 2",
-        "value": time.perf_counter() - started,
-    }  # fmt: skip
+    taken = time.perf_counter() - started
+    yield must("s to load and close an ontology of 1,000 classes and 1,500 properties", taken, scale, most=2)
     graphs = given.spread(9, 1_000, 1_500, 9_091)
     started = time.perf_counter()
     index = build([compile_pattern(g, _PREFIXES) for g in graphs], ontology)
-    yield {
-        "figure": "must", "what": "s to index 100,000 statement patterns", "limit": "< 10",
-        "value": time.perf_counter() - started, "statement_patterns": len(index.columns.arc_m),
-        "distinct": len(index.statements.subject),
-    }  # fmt: skip
+    taken = time.perf_counter() - started
+    yield must(f"s to index {len(index.columns.arc_m):,} statement patterns over it", taken, scale, most=10)
 
 
 def draw(rows: list[Row], out: Path) -> None:
     from matplotlib import pyplot
 
     def points(figure: str, x: str, y: str) -> tuple[list[float], list[float]]:
-        chosen = sorted((r[x], r[y]) for r in rows if r["figure"] == figure and r.get(y) is not None)
+        chosen = sorted((r[x], r[y]) for r in rows if r.get("figure") == figure and r.get(y) is not None)
         return [a for a, _ in chosen], [b for _, b in chosen]
 
     panels = [

@@ -9,6 +9,8 @@ import pytest
 
 import headgate as hg
 from headgate.graphs import rdf
+from headgate.graphs.ontology import Ontology
+from headgate.operators.builtin.reasoning import OntologyClasses, class_operators
 
 PREFIX = "@prefix : <http://example.org/> . "
 EVENTS: list[dict[str, Any]] = [
@@ -134,3 +136,19 @@ def test_a_replaced_ontology_reaches_sequences_too(tmp_path: Path) -> None:
     )
     subs.extend(f"CREATE ONTOLOGY s FROM '{ontology}';")
     assert len(found(subs.compile())) == 6
+
+
+def test_a_reasoning_operator_asks_the_ontology() -> None:
+    ontology = Ontology.parse(
+        f"{PREFIX} @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . "
+        ":Desktop rdfs:subClassOf :Computer . :Computer rdfs:subClassOf :Product, <http://other.org/Thing> ."
+    )
+    subs = hg.Subscriptions(class_operators(OntologyClasses(ontology, "http://example.org/"), "kind"))
+    subs.stream("items", {"kind": "string"})
+    subs.add("products", "is_a('Product')")
+    subs.add("things", "is_a('http://other.org/Thing') AND NOT is_a('Book')")
+    assert found(subs.compile(), [{"kind": k} for k in ("Desktop", "Book", None, "Product")]) == [
+        (0, "products"),
+        (0, "things"),
+        (3, "products"),
+    ]
