@@ -182,10 +182,13 @@ class Events:
         return cls(prepared.stream, ids, replace(decoded, columns=named), rejected)
 
     def failed(self, errors: pa.Table) -> None:
-        """What an operator or a graph could not decide; the rows of these errors are those of `decoded`."""
+        """What an operator or a graph could not decide; the rows of these errors are those of `decoded`. An error that
+        several plans found in one event is one."""
+        known = {(r.row, r.code, r.reason) for r in self.rejected} if len(errors) else set()
         for e in errors.to_pylist():
             row = int(self.decoded.rows[e["event"]])
-            self.rejected.append(Rejected(row, e["reason"], e["code"], e["text"], self.stream))
+            if (row, e["code"], e["reason"]) not in known:
+                self.rejected.append(Rejected(row, e["reason"], e["code"], e["text"], self.stream))
 
     def error_rows(self, schema: pa.Schema) -> pa.Table:
         """One row for each event that cannot be used; its id is as lasting as that of a match."""
