@@ -1,6 +1,6 @@
 """Headgate as one of the peers: `python -m benchmarks.peers.ours SYSTEM FOLDER`, SYSTEM one of
 
-* `headgate`: events in batches of 1,024, as a stream gives them (a sequence: the whole file in one session);
+* `headgate`: events in batches of 1,024, as a stream gives them, in one session;
 * `headgate-single`: one event a call, as a service gets them.
 
 From lines of JSON to the pairs of event and subscription, like everyone here.
@@ -31,8 +31,8 @@ class Ours:
         self.rules = [json.loads(line) for line in (folder / "rules-headgate.jsonl").read_text("utf-8").splitlines()]
         lines = (folder / "events.jsonl").read_bytes().splitlines(keepends=True)
         self.events = len(lines)
-        size = BATCH[system]
-        self.batches = [b"".join(lines[at : at + size]) for at in range(0, len(lines), size)]
+        self.size = BATCH[system]
+        self.batches = [b"".join(lines[at : at + self.size]) for at in range(0, len(lines), self.size)]
         self.sequences = "time" in self.about
         self.plan: Plan | None = None
 
@@ -48,10 +48,10 @@ class Ours:
         self.plan = subs.compile()
         return len(self.plan)
 
-    def _found(self, session: Session, text: bytes) -> pa.Table:
+    def _found(self, session: Session, text: bytes, first: int) -> pa.Table:
         assert self.plan is not None
         schema = self.plan.schemas[STREAM]
-        (part,) = read("-", schema, self.plan.needs(STREAM) | set(schema.time), source=BytesIO(text))
+        (part,) = read("-", schema, self.plan.needs(STREAM) | set(schema.time), first=first, source=BytesIO(text))
         if self.sequences:
             return session.feed({STREAM: part})
         found: pa.Table = session.whole({STREAM: part}, "pairs", "raise")
@@ -62,19 +62,18 @@ class Ours:
         total = 0
         for _ in range(times):
             session = self.plan.session()
-            for text in self.batches:
-                total += self._found(session, text).num_rows
+            for number, text in enumerate(self.batches):
+                total += self._found(session, text, number * self.size).num_rows
         return total
 
     def matches(self) -> list[list[int]]:
         assert self.plan is not None
         kept: list[list[int]] = [[] for _ in range(self.events)]
-        session, first = self.plan.session(), 0
-        for text in self.batches:
-            found = self._found(session, text)
+        session = self.plan.session()
+        for number, text in enumerate(self.batches):
+            found = self._found(session, text, number * self.size)
             for event, name in zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True):
-                kept[event if self.sequences else first + event].append(int(name))
-            first += text.count(b"\n")
+                kept[event].append(int(name))
         return [sorted(k) for k in kept]
 
 

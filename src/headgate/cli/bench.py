@@ -29,6 +29,11 @@ MODULES = {
     "chaos": "benchmarks.chaos",
     "decode": "benchmarks.decode",
     "parse": "benchmarks.parse",
+    "peers": "benchmarks.peers.matchers",
+    "peers-graphs": "benchmarks.peers.graphs",
+    "peers-operators": "benchmarks.peers.operators",
+    "peers-covering": "benchmarks.peers.covering",
+    "peers-spark": "benchmarks.peers.spark",
 }
 
 
