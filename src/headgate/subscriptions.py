@@ -56,6 +56,7 @@ class Subscriptions:
         self._plan: Plan | None = None
         self._changed: dict[str, None] = {}
         self._merge: Merge | None = None
+        self._cover = False
 
     # -- definitions
 
@@ -364,22 +365,28 @@ class Subscriptions:
 
     # -- compiling
 
-    def compile(self, sample: Mapping[str, Any] | None = None) -> Plan:
+    def compile(self, sample: Mapping[str, Any] | None = None, *, cover: bool | None = None) -> Plan:
         """The plan of the book as it is now; it shares with the last plan what has not changed.
 
-        `sample`, events by stream, tells how selective conditions are; the book is then compiled as a whole.
+        `sample`, events by stream, tells how selective conditions are; the book is then compiled as a whole. With
+        `cover`, filters that others cover are tested only where one of those matched (`Plan.gates`); it is off unless
+        asked for, as it rarely pays, and stays as it was last set.
         """
+        if cover is not None and cover != self._cover:
+            self._cover, self._plan, self._merge = cover, None, None
         if sample is not None:
             self._plan, self._merge = self._sampled(sample), None
         elif self._merge is not None and self._merge.done:
             self._merge.changed.update(self._changed)
             self._plan, self._merge = self._merge.plan(self._entries, self._catalogue, self._tools), None
         else:
-            self._plan = Plan.of(self._entries, self._catalogue, self._tools, self._plan, list(self._changed))
+            self._plan = Plan.of(
+                self._entries, self._catalogue, self._tools, self._plan, list(self._changed), cover=self._cover
+            )
             if self._merge is not None:
                 self._merge.changed.update(self._changed)
             elif due(self._plan):
-                self._merge = Merge(self._entries, self._catalogue)
+                self._merge = Merge(self._entries, self._catalogue, cover=self._cover)
         self._changed.clear()
         return self._plan
 
@@ -393,7 +400,7 @@ class Subscriptions:
         samples = {}
         for stream, events in sample.items():
             samples[stream] = decode(events, self._catalogue.stream(stream)).columns
-        return Plan.of(self._entries, self._catalogue, self._tools, None, [], samples)
+        return Plan.of(self._entries, self._catalogue, self._tools, None, [], samples, cover=self._cover)
 
     def part(self, names: Iterable[str]) -> Plan:
         """A plan of some of the subscriptions alone, with the streams of the whole book: a shard of a large one."""
