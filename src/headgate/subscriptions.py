@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
+from headgate.covering.cover import Cover
 from headgate.errors import (
     DuplicateName,
     LanguageError,
@@ -34,6 +35,7 @@ from headgate.language.scopes import check_pattern
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
 from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
+from headgate.plan.covered import cover_of
 from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
 from headgate.plan.tools import Signatures, Tools
@@ -360,8 +362,13 @@ class Subscriptions:
     # -- analysing
 
     def analyse(self) -> list[Finding]:
-        """What is odd about the book: contradictions, tautologies, and subscriptions that mean the same."""
+        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same or that others cover."""
         return analyse(self._entries, self._catalogue.streams)
+
+    def covered(self, name: str) -> Cover:
+        """Whether the other subscriptions on its stream cover this one, and which of them do it together."""
+        self._entry(name)
+        return cover_of(name, self._entries, self._catalogue.streams)
 
     # -- compiling
 
