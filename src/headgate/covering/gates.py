@@ -22,10 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
-from headgate.covering.boxes import TooWide
 from headgate.covering.coverset import BUDGET, CoverSet
 from headgate.covering.decision import Procedure
-from headgate.covering.reading import union_of
+from headgate.covering.reading import union_or_none
 from headgate.engine import Hits
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.language.ast import Path
@@ -125,11 +124,7 @@ def compile_gated(
     """Compile filters of one stream, each a cut text and its mode; a plain index if none of them covers another."""
     covers = CoverSet(schema, procedure, demote="pairwise")
     for slot, (made, missing) in enumerate(items):
-        try:
-            union = union_of(made.body(), missing, schema)
-        except TooWide:
-            union = None
-        covers.add_union(slot, union)
+        covers.add_union(slot, union_or_none(made.body(), missing, schema))
     found = cast("dict[int, frozenset[int]]", covers.gates)
     gates = {slot: tuple(sorted(by)) for slot, by in found.items()}
     if not gates:

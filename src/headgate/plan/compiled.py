@@ -30,6 +30,7 @@ from headgate.language.forms import cut
 from headgate.language.tokens import tokenise
 from headgate.match.late import LateIndex
 from headgate.plan import file
+from headgate.plan.imprecise import Imprecise
 from headgate.plan.segment import Entry, Segment, compile_segment
 from headgate.plan.session import Session
 from headgate.plan.tools import Signatures, Tools
@@ -152,14 +153,26 @@ class Plan:
 
     # -- matching
 
-    def match(self, events: Any, *, output: str = "matches", errors: str = "raise") -> Any:
+    def match(self, events: Any, *, output: str = "matches", errors: str = "raise", imprecise: bool = False) -> Any:
         """Match events: rows of dicts, Arrow or pandas, or {stream: events} for several streams.
 
         `output` is "matches" (a table, see `results.SCHEMA`), "pairs", "counts" or "bitmaps". An event that cannot be
         used raises an EventError; with `errors="collect"` the result is (matches, table of errors).
+
+        With `imprecise` an attribute of an event, which is then a dict, may be a `hg.Range`; the table has a further
+        column `certainty`: "surely" if every event in that range matches, "possibly" if some may.
         """
         session = Session(self)
+        if imprecise:
+            if output != "matches" or errors not in ("raise", "collect"):
+                raise UsageError("imprecise events give a table of matches only", 'leave output as "matches"')
+            return session.vague(events, errors)
         return session.whole(events, output, errors)
+
+    @cached_property
+    def imprecise(self) -> Imprecise:
+        """The plan as boxes, for events that are not exact."""
+        return Imprecise(self)
 
     def session(self) -> Session:
         """Matching batch by batch; row numbers count on."""

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from headgate.covering.boxes import TooWide
 from headgate.covering.cover import Cover, cover
 from headgate.covering.coverset import BUDGET, CoverSet
-from headgate.covering.reading import union_of
+from headgate.covering.reading import union_or_none
 from headgate.covering.sequences import sequence_covered
 from headgate.language import ast
 from headgate.language.forms import cut
@@ -39,11 +38,7 @@ def covered_filters(names: Sequence[str], entries: Mapping[str, Entry], schema: 
         if perf_counter() > deadline:
             return Covered(_named(covers), len(names) - i)
         entry = entries[name]
-        try:
-            union = union_of(cut(tokenise(entry.text)).body(), entry.missing, schema)
-        except TooWide:
-            union = None
-        covers.add_union(name, union)
+        covers.add_union(name, union_or_none(cut(tokenise(entry.text)).body(), entry.missing, schema))
     return Covered(_named(covers))
 
 
