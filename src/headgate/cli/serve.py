@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -128,6 +129,8 @@ def serve(
     logging.getLogger("headgate.broker").info(
         "broker %s at http://%s:%s, engine %s (%.1f s)", settings.name, host, port, engine, time.monotonic() - began
     )
+    # The server ends gracefully on a signal, and then raises it again; by then it has done what it says.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     running.run()
 
 
