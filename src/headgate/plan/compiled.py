@@ -143,6 +143,8 @@ class Plan:
             state.update(segment.fingerprint.encode())
             if dead is not None:
                 state.update(np.packbits(dead).tobytes())
+        if self.catalogue.ontologies or self.catalogue.templates:
+            state.update(repr(self.catalogue.meaning()).encode())
         return state.hexdigest()
 
     # -- matching

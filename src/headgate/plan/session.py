@@ -41,6 +41,8 @@ class Session:
         self._plan = plan
         self._rows: dict[str, int] = {}
         self._rejected: list[Rejected] = []
+        self._before = 0
+        """How many of them are of earlier batches."""
         self._sequences: SequenceSession | None = None
 
     def __enter__(self) -> Self:
@@ -111,6 +113,7 @@ class Session:
 
     def _decode(self, events: Any) -> list[Decoded]:
         """By stream, only the attributes that the plan reads."""
+        self._before = len(self._rejected)
         if isinstance(events, Mapping) and not hasattr(events, "column_names"):
             given = dict(events)
         else:
@@ -168,7 +171,11 @@ class Session:
     def _note(self, work: match.Work, segment: Segment, part: Decoded) -> None:
         """What operators and graphs could not decide is an error of its event, and of its subscription where it has one."""
         slots = segment.late_slots.get(part.columns.stream)
+        # An event whose graph cannot be read is one error, whatever number of segments asked for it.
+        known = {(r.stream, r.row, r.reason) for r in self._rejected[self._before :]} if work.failed else set()
         for f in work.failed:
+            if f.slot is None and (part.columns.stream, int(part.rows[f.event]), f.reason) in known:
+                continue
             whose = "" if f.slot is None or slots is None else f"subscription {segment.names[int(slots[f.slot])]}: "
             row = int(part.rows[f.event])
             self._rejected.append(

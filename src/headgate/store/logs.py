@@ -120,15 +120,19 @@ class Logs:
 
     def stage(self, job: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Rows of one task of a job; nobody sees them before `commit`."""
+        with self._database.writing():
+            self._stage(job, rows)
+
+    def _stage(self, job: str, rows: Iterable[Mapping[str, Any]]) -> None:
         marks = ", ".join("?" * (len(STAGED) + 1))
         values = ([job, *(row.get(name) for name in STAGED)] for row in rows)
-        with self._database.writing():
-            self._database.many(f"INSERT INTO staged (job, {', '.join(STAGED)}) VALUES ({marks})", values)  # noqa: S608 - constants of this module
+        self._database.many(f"INSERT INTO staged (job, {', '.join(STAGED)}) VALUES ({marks})", values)  # noqa: S608 - constants of this module
 
-    def commit(self, jobs: Sequence[str]) -> None:
-        """Make the rows of jobs visible, all at once."""
+    def commit(self, jobs: Sequence[str], rows: Iterable[Mapping[str, Any]] = ()) -> None:
+        """Make the rows of jobs visible, all at once; with them `rows` of the first job that nobody has staged."""
         now = time.time()
         with self._database.writing():
+            self._stage(jobs[0], rows)
             for job in jobs:
                 self._database.execute(
                     """INSERT INTO notifications (id, stream, event, subscription, output, labels, at)

@@ -34,6 +34,11 @@ class StaticIndex(Protocol):
         """Which predicates hold for which events, sorted by event; a slot is the number of a predicate."""
         ...
 
+    @property
+    def needs(self) -> frozenset[Path]:
+        """What it reads besides the attributes that its predicates mention: graphs and operators read more."""
+        ...
+
 
 class Static(Protocol):
     """Makes the index of the static predicates of a stream: bodies, each with its missing-mode."""
@@ -43,6 +48,8 @@ class Static(Protocol):
 
 class Conjunctions:
     """The plain index; see above."""
+
+    needs: frozenset[Path] = frozenset()
 
     def __init__(self, schema: Schema, predicates: Sequence[tuple[Node, str]]) -> None:
         self._schema = schema
