@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from headgate.broker.matching import STREAM, found
 from headgate.errors import HeadgateError
+from headgate.plan import Plan
 from headgate.spark.frame import BODY, EVENT
 from headgate.spark.source import staged
+from headgate.spark.worker import ERROR, Events, Prepared
 from headgate.store import Store
 from headgate.store.book import apply
-from headgate.store.logs import Logs
+from headgate.store.logs import LoggedEvent, Logs
 from headgate.store.shared import Shared
 from headgate.subscriptions import Subscriptions
 
@@ -79,21 +80,15 @@ class LocalEngine:
     def _step(self, store: Store) -> int:
         """Match what is new; how many events it was."""
         shared = Shared(store.database)
-        since = shared.matched(QUERY)
+        since = shared.progress() or 0
         until = store.logs.until(since, _MOST)
         if until <= since:
             return 0
         events = store.logs.events(since, until)
         # Looked up after the events: whoever subscribed before one of them was published is in this version.
         self._follow(store, store.version)
-        table = pa.table(
-            {
-                EVENT: pa.array([e.id for e in events], pa.int64()),
-                STREAM: pa.array([e.stream for e in events], pa.string()),
-                BODY: pa.array([e.body for e in events], pa.string()),
-            }
-        )
-        rows = [row for part in found(table, [self._book.compile()], None) for row in part.to_pylist()]
+        plan = self._book.compile()
+        rows = [row for part in found(events, plan) for row in part.to_pylist()]
         self._write(store.logs, shared, until, rows)
         errors = sum(row["error"] is not None for row in rows)
         told = {"events": len(events), "matches": len(rows) - errors, "errors": errors, "version": self._version}
@@ -113,3 +108,19 @@ class LocalEngine:
             except HeadgateError as problem:
                 log.warning("subscription %s is left out: %s", change.name, problem)
         self._version = version
+
+
+def found(events: Sequence[LoggedEvent], plan: Plan) -> Iterator[pa.Table]:
+    """The matches and errors of events; a table for each stream, as a worker of Spark makes it."""
+    streams: dict[str, list[LoggedEvent]] = {}
+    for event in events:
+        streams.setdefault(event.stream, []).append(event)
+    for stream, part in streams.items():
+        prepared = Prepared(stream, [plan], None)
+        ids = pa.array([e.id for e in part], pa.int64())
+        decoded = Events.of(pa.table({EVENT: ids, BODY: pa.array([e.body for e in part], pa.string())}), prepared)
+        matches = prepared.matches(decoded)
+        matches = matches.append_column("error", pa.nulls(len(matches), ERROR))
+        yield matches
+        if decoded.rejected:
+            yield decoded.error_rows(matches.schema)

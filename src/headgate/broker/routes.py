@@ -1,8 +1,8 @@
 """What this broker tells its neighbours: the routing tables of `covering`, kept level with the book.
 
 The book says all there is to know: a subscription that came from a neighbour has that neighbour as its owner. So the
-tables can be made anew after a crash. Streams do not cover each other: each has a table of its own. What is no filter,
-or too wide for boxes, is told and covers nothing.
+tables are made anew from it after a crash, and neighbours are told the whole. What is no filter, or too wide for boxes,
+is told and covers nothing.
 """
 
 from __future__ import annotations
@@ -38,16 +38,13 @@ class Routes:
         self._me = me
         self._source = source
         self._book = Subscriptions()
-        self._routers: dict[str, Router] = {}
-        self._stream: dict[str, str] = {}
-        self._neighbours: list[str] = []
+        self._router = Router()
+        self._known: set[str] = set()
         self.version = 0
 
     def connect(self, peer: str) -> None:
-        if peer not in self._neighbours:
-            self._neighbours.append(peer)
-            for router in self._routers.values():
-                router.connect(peer)
+        if peer not in self._router.neighbours:
+            self._router.connect(peer)
 
     def follow(self, store: Store) -> bool:
         """Take in what has changed in the book; whether anything has."""
@@ -62,13 +59,9 @@ class Routes:
     def told(self, peer: str) -> dict[str, Told]:
         """What a neighbour must know."""
         found = {}
-        for router in self._routers.values():
-            if peer not in router.neighbours:
-                continue
-            for id in router.told(peer):
-                entry = self._book[str(id)]
-                name = self.network_name(str(id))
-                found[name] = Told(name, entry.stream, entry.text, entry.missing)
+        for id in map(str, self._router.told(peer)):
+            entry, name = self._book[id], self.network_name(id)
+            found[name] = Told(name, entry.stream, entry.text, entry.missing)
         return found
 
     def schema(self, stream: str) -> Schema | None:
@@ -87,15 +80,16 @@ class Routes:
         if change.kind == STREAM:
             return
         id = change.name
-        if id in self._stream:
-            self._routers[self._stream.pop(id)].unsubscribe(id)
         if id not in self._book or self._book[id].paused:
+            if id in self._known:
+                self._known.discard(id)
+                self._router.unsubscribe(id)
             return
-        stream = self._book[id].stream
-        if stream not in self._routers:
-            self._routers[stream] = Router(self._neighbours)
-        self._stream[id] = stream
-        self._routers[stream].subscribe(id, self._union(id), self._source(id) or LOCAL)
+        source = self._source(id)
+        if source != LOCAL:
+            self.connect(source)
+        self._known.add(id)
+        self._router.subscribe(id, self._union(id), source, stream=self._book[id].stream)
 
     def _union(self, id: str) -> Union | None:
         entry = self._book[id]

@@ -56,7 +56,7 @@ class SparkEngine:
 
     def _command(self) -> list[str]:
         s = self._settings
-        given = ["--store", s.store, "--checkpoint", str(s.data / "checkpoint")]
+        given = ["--store", s.store, "--checkpoint", str(s.data / "checkpoint"), "--child"]
         if s.master:
             given += ["--master", s.master]
         if s.plans:

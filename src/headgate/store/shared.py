@@ -32,13 +32,9 @@ class Shared:
         self._database.execute("DELETE FROM leases WHERE name = ? AND holder = ?", (name, holder))
 
     def progress(self) -> int | None:
-        """The last event that every known query has matched; None if no query has told."""
-        found = self._database.value("SELECT min(event) FROM progress")
+        """The last event that was matched; None if no query has told. Queries of one store follow each other."""
+        found = self._database.value("SELECT max(event) FROM progress")
         return None if found is None else int(found)
-
-    def matched(self, query: str) -> int:
-        """The last event that a query has matched."""
-        return int(self._database.value("SELECT event FROM progress WHERE query = ?", (query,)) or 0)
 
     def advance(self, query: str, event: int) -> None:
         """A query has matched the events up to this one."""

@@ -16,7 +16,7 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from headgate.broker import problems
-from headgate.broker.http import look, notifications, publish, subscriptions, system
+from headgate.broker.http import look, notifications, pictures, publish, subscriptions, system
 from headgate.broker.http.models import ProblemDetails
 from headgate.broker.limits import BodyGuard, protocol
 from headgate.broker.service import Broker
@@ -25,7 +25,7 @@ from headgate.errors import HeadgateError
 
 log = logging.getLogger("headgate.broker")
 WEB = Path(__file__).parents[1] / "web"
-_POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+_POLICY = "default-src 'self'; img-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 _STATUSES = (400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 422, 429, 503)
 
 
@@ -53,7 +53,7 @@ def application(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.broker = broker
-    for module in (subscriptions, publish, notifications, look, system):
+    for module in (subscriptions, publish, notifications, look, pictures, system):
         app.include_router(module.router)
     app.add_exception_handler(HTTPException, _counted(broker, problems.of_refusal))
     app.add_exception_handler(RequestValidationError, _counted(broker, problems.of_validation))

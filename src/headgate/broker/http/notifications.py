@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -43,18 +43,20 @@ def _of(broker: Broker, row: Ticket, since: int) -> Connection:
     return Connection(since, lambda seq, most: logs.notices_of([name], seq, most), Throttle.of(row.delivery))
 
 
-async def _streamed(broker: Broker, kind: str, name: str, connection: Connection) -> AsyncIterator[bytes]:
+async def _streamed(broker: Broker, kind: str, names: Sequence[str], connection: Connection) -> AsyncIterator[bytes]:
     try:
         async for part in sse.lines(connection, broker.numbers):
             yield part
     finally:
-        broker.hub.leave(kind, name, connection)
+        for name in names:
+            broker.hub.leave(kind, name, connection)
 
 
-def _response(broker: Broker, kind: str, name: str, connection: Connection) -> Response:
-    broker.hub.join(kind, name, connection)
+def _response(broker: Broker, kind: str, names: Sequence[str], connection: Connection) -> Response:
+    for name in names:
+        broker.hub.join(kind, name, connection)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    body = _streamed(broker, kind, name, connection)
+    body = _streamed(broker, kind, names, connection)
     return StreamingResponse(body, headers=headers, media_type="text/event-stream")
 
 
@@ -63,19 +65,24 @@ async def events(request: Request, id: Id, since: Since = None, last_event_id: L
     """Server-sent events: every notification after `since`, or after the `Last-Event-ID` of a connection that broke."""
     broker = access.broker_of(request)
     row = await access.ticket(request, id)
-    return _response(broker, "subscription", id, _of(broker, row, _start(broker, since, last_event_id)))
+    return _response(broker, "subscription", [id], _of(broker, row, _start(broker, since, last_event_id)))
 
 
 @router.get("/feed", response_class=Response, responses=_SSE)
 async def feed(request: Request, since: Since = None, last_event_id: LastId = None) -> Response:
-    """Server-sent events of all subscriptions made with an API key."""
+    """Server-sent events of several subscriptions: all those made with the API key, or those of `Headgate-Tickets`."""
     broker = access.broker_of(request)
+    logs, begin = broker.store.logs, _start(broker, since, last_event_id)
+    rows = await access.tickets(request)
+    if rows:
+        names = [row.subscription for row in rows]
+        connection = Connection(begin, lambda seq, most: logs.notices_of(names, seq, most), None)
+        return _response(broker, "subscription", names, connection)
     account = await access.key(request, "subscribe", needed=True)
     assert account is not None
-    owner, logs = account.id, broker.store.logs
-    begin = _start(broker, since, last_event_id)
+    owner = account.id
     return _response(
-        broker, "owner", owner, Connection(begin, lambda seq, most: logs.notices_for(owner, seq, most), None)
+        broker, "owner", [owner], Connection(begin, lambda seq, most: logs.notices_for(owner, seq, most), None)
     )
 
 
