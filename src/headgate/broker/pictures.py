@@ -6,6 +6,7 @@ by the middle of what points to them.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -65,11 +66,15 @@ class Picture:
                 x += width[i] + _GAP
         height = 40 + len(layers) * _ROW
         parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {height}" width="{total:.0f}"'
-            f' height="{height}" role="img" font-family="sans-serif" font-size="12">',
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {height}" width="{total:.0f}"'
+                f' height="{height}" role="img" font-family="sans-serif" font-size="12">'
+            ),
             f"<title>{escape(self.title)}</title>",
-            '<defs><marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
-            '<path d="M0 0L10 5L0 10z" fill="#456"/></marker></defs>',
+            (
+                '<defs><marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
+                '<path d="M0 0L10 5L0 10z" fill="#456"/></marker></defs>'
+            ),
             '<rect width="100%" height="100%" fill="#fff"/>',
         ]
         parts += [self._arrow(a, place) for a in self.arrows if a.source in place and a.target in place]
@@ -99,7 +104,7 @@ class Picture:
         layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=0) + 1)]
         for n in self.nodes:
             layers[depth[n.id]].append(n.id)
-        for upper, layer in zip(layers, layers[1:], strict=False):
+        for upper, layer in itertools.pairwise(layers):
             rank = {i: k for k, i in enumerate(upper)}
             layer.sort(key=lambda i: _middle([rank[p] for p in above[i] if p in rank]))
         return layers

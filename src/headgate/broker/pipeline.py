@@ -19,12 +19,16 @@ import threading
 import time
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from headgate.errors import HeadgateError
+from headgate.spark.batch import match
 from headgate.spark.session import is_connect, spark_session
 from headgate.spark.source import HeadgateSource
 from headgate.spark.stream import Running, start
 from headgate.store import Store
 from headgate.store.shared import Shared
+from headgate.subscriptions import Subscriptions
 
 NAME = "headgate-broker"
 CONF = {
@@ -43,6 +47,7 @@ def query(store: Store, checkpoint: str, master: str | None, plans: str | None, 
     spark = spark_session(master or "local[2]", NAME, CONF if local else None, ui=False)
     if not is_connect(spark):
         spark.sparkContext.setLogLevel("ERROR")
+    warm(spark)
     spark.dataSource.register(HeadgateSource)
     options = {"store": store.url, "maxEventsPerTrigger": str(most), "eventsPerPartition": str(max(1, most // 4))}
     # A checkpoint knows where it is; a new one goes on where another query of this store has left off.
@@ -51,6 +56,16 @@ def query(store: Store, checkpoint: str, master: str | None, plans: str | None, 
     return start(
         log, store, "store", checkpoint, on="*", event_id="id", json="body", trigger=trigger, name=NAME, plans=plans
     )
+
+
+def warm(spark: SparkSession) -> None:
+    """Let the workers load the engine before the first events come, which would wait for it."""
+    book = Subscriptions().stream("warm", {"name": "string", "price": "double", "vol": "bigint"})
+    for number, text in enumerate(("name = 'a' AND price < 1", "vol > 1 OR price > 2", "name LIKE 'a%'", "vol = 3")):
+        book.add(str(number), text, on="warm")
+    rows = [(n, "warm", '{"name": "a", "price": 0.5, "vol": 3}') for n in range(4)]
+    df = spark.createDataFrame(rows, "id bigint, stream string, body string").repartition(2)
+    match(df, book, on="*", event_id="id", json="body").collect()
 
 
 def follow(running: Running, store: Store) -> None:

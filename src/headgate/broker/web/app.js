@@ -247,7 +247,7 @@ function plot(svg, series, unit) {
     fill: "none", stroke: s.colour, "stroke-width": 1.6,
     points: s.points.map(([x, y]) => `${pad + ((x - from) / (to - from || 1)) * (width - 2 * pad)},${height - pad - (y / most) * (height - 24)}`).join(" "),
   }));
-  const label = `${most < 10 ? most.toPrecision(2) : Math.round(most).toLocaleString()} ${unit}`;
+  const label = most < 1e-6 ? "" : `${most < 10 ? most.toPrecision(2) : Math.round(most).toLocaleString()} ${unit}`;
   svg.replaceChildren(made("text", { x: 6, y: 14, "font-size": 12, fill: "#55606b" }, label), ...lines);
 }
 
