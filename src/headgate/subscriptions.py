@@ -359,8 +359,9 @@ class Subscriptions:
     # -- analysing
 
     def analyse(self) -> list[Finding]:
-        """What is odd about the book: contradictions, tautologies, and subscriptions that mean the same."""
-        return analyse(self._entries, self._catalogue.streams)
+        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same, and sequences
+        whose state has no bound."""
+        return analyse(self._entries, self._catalogue)
 
     # -- compiling
 

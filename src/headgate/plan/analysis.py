@@ -1,4 +1,5 @@
-"""What is odd about a book: subscriptions that can never match, that always match, or that mean the same as others."""
+"""What is odd about a book: subscriptions that can never match, that always match, or that mean the same as others; and
+sequences whose runs may wait for ever, or that hardly ever fire."""
 
 from __future__ import annotations
 
@@ -6,15 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headgate.filters.meaning import Meanings
+from headgate.language import ast
+from headgate.language.catalogue import Catalogue
 from headgate.language.forms import cut
-from headgate.language.tokens import tokenise
+from headgate.language.parser import parse_tokens
+from headgate.language.scopes import check_pattern
+from headgate.language.tokens import Tokens, tokenise
 from headgate.plan.segment import Entry
 from headgate.schema import Schema
+from headgate.sequences.analysis import warnings_of
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` is contradiction, tautology or duplicates."""
+    """`kind` is contradiction, tautology, duplicates or sequence."""
 
     kind: str
     subscriptions: tuple[str, ...]
@@ -24,16 +30,26 @@ class Finding:
         return self.message
 
 
-def analyse(entries: Mapping[str, Entry], schemas: Mapping[str, Schema]) -> list[Finding]:
+def analyse(entries: Mapping[str, Entry], catalogue: Catalogue) -> list[Finding]:
     found: list[Finding] = []
     by_stream: dict[str, list[str]] = {}
+    schemas = catalogue.streams
     for name, entry in entries.items():
         tokens = tokenise(entry.text)
-        if tokens.kinds[0] != "SELECT" and not any(p.form.late for p in cut(tokens).pieces):
+        if tokens.kinds[0] == "SELECT":
+            found += _sequence(name, tokens, entry.missing, catalogue)
+        elif not any(p.form.late for p in cut(tokens).pieces):
             by_stream.setdefault(entry.stream, []).append(name)
     for stream, names in by_stream.items():
         found += _stream(names, entries, schemas.get(stream, Schema(stream, {})))
     return found
+
+
+def _sequence(name: str, tokens: Tokens, missing: str, catalogue: Catalogue) -> list[Finding]:
+    pattern = parse_tokens(tokens)
+    spine = check_pattern(pattern, catalogue).spine if isinstance(pattern, ast.Pattern) else None
+    told = warnings_of(spine, missing) if spine is not None else []
+    return [Finding("sequence", (name,), f"{name}: {warning}") for warning in told]
 
 
 def _stream(names: list[str], entries: Mapping[str, Entry], schema: Schema) -> list[Finding]:
