@@ -60,9 +60,7 @@ def test_an_event_comes_from_a_file_or_from_standard_input() -> None:
     assert explain("-", "cheap", "event.json", given=RULES).stdout.startswith("cheap matches")
 
 
-@pytest.mark.parametrize(
-    "given", [json.dumps(TICKS), "\n".join(map(json.dumps, TICKS)), json.dumps({"stock": TICKS})]
-)
+@pytest.mark.parametrize("given", [json.dumps(TICKS), "\n".join(map(json.dumps, TICKS)), json.dumps({"stock": TICKS})])
 def test_a_sequence_takes_a_list_lines_or_streams(given: str) -> None:
     result = explain("rules.hg", "fall", "-", given=given)
     assert result.exit_code == 0, result.stderr

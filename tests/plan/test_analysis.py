@@ -79,3 +79,22 @@ def test_meanings_agree_with_brute_force(a: str, b: str, modes: tuple[str, str])
 @pytest.mark.parametrize(("text", "contradiction"), [("i > 3 AND i < 4", True), ("d > 3 AND d < 4", False)])
 def test_between_two_neighbours_there_is_no_whole_number(text: str, contradiction: bool) -> None:
     assert Meanings([(cut(tokenise(text)), "null")], SCHEMA).is_contradiction(0) is contradiction
+
+
+def test_a_sequence_whose_runs_may_wait_for_ever_is_told() -> None:
+    made = Subscriptions().stream("s", {"x": "bigint", "at": "bigint"}, time="at")
+    made.add("bounded", "SELECT * FROM s NEXT {$2.x = $1.x AND DUR < 5} s")
+    made.add("endless", "SELECT * FROM s NEXT {$2.x = $1.x} s")
+    made.add("exact", "SELECT * FROM s NEXT {$2.x = $1.x AND DUR = 5} s")
+    assert [(f.kind, f.subscriptions, str(f)) for f in made.analyse()] == [
+        (
+            "sequence",
+            ("endless",),
+            "endless: e2 is awaited without an upper bound on DUR: runs may wait for ever",
+        ),
+        (
+            "sequence",
+            ("exact",),
+            "exact: DUR = 5 holds only if an event comes at that very tick: use >= or <=",
+        ),
+    ]
