@@ -24,6 +24,7 @@ MODULES = {
     "graphs": "benchmarks.papers.graphs",
     "operators": "benchmarks.papers.operators",
     "sequences": "benchmarks.papers.sequences",
+    "sequences-spark": "benchmarks.sequences_spark",
     "covering": "benchmarks.papers.covering",
     "decode": "benchmarks.decode",
     "parse": "benchmarks.parse",

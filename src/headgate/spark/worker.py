@@ -84,12 +84,15 @@ class Matching:
 class Prepared:
     """The plans of a task, and what must be decoded for all of them together."""
 
-    def __init__(self, stream: str, plans: Sequence[Plan], gone: Array | None) -> None:
+    def __init__(
+        self, stream: str, plans: Sequence[Plan], gone: Array | None, more: frozenset[Path] = frozenset()
+    ) -> None:
+        """`more` is what somebody else needs of the events."""
         self.stream = stream
         self._plans = plans
         self._gone = gone
         self.schema: Schema = plans[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
-        self.needs: frozenset[Path] = frozenset().union(*(p.needs(stream) for p in plans), self.schema.time)
+        self.needs: frozenset[Path] = frozenset().union(*(p.needs(stream) for p in plans), self.schema.time, more)
 
     def _found(self, events: Events, output: str) -> Iterator[pa.Table]:
         """The last plan is the newest: what is gone from the others may live in it."""
