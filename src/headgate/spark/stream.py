@@ -141,6 +141,11 @@ def start(
     spark = next(iter(frames.values())).sparkSession
     streams = tuple(frames)
     stateful = _stateful(spark, str(checkpoint), parts, sequences, buckets)
+    timing = None
+    if stateful:
+        if trigger == AVAILABLE and idle is not None:
+            raise UsageError("idle= needs a query that goes on", "leave it out, or say another trigger")
+        timing = timing_of(SequenceBook.of(parts.sequences or parts.plans[-1], stateful), frames, watermark, idle)
     batches = Batches(
         book, sink_of(sink, book), sink_of(errors, book), str(checkpoint), streams, json, name, plans, shard, numbers
     )
@@ -150,20 +155,19 @@ def start(
         batches.claimed(buckets=stateful)
         listener = Listener(name, numbers)
         spark.streams.addListener(listener)
-    if stateful:
-        if trigger == AVAILABLE and idle is not None:
-            raise UsageError("idle= needs a query that goes on", "leave it out, or say another trigger")
-        timing = timing_of(SequenceBook.of(parts.sequences or parts.plans[-1], stateful), frames, watermark, idle)
+    if timing is not None:
         batches.publisher = Publisher(book, spark, str(checkpoint), plans, shard)
         whole = _sequenced(frames, ids, json, batches, timing, stateful, packed_operators(plans_now))
         batches.publisher.publish()
-        batches.publisher.follow()
     else:
         whole = _union({s: _identified(f, ids.get(s)) for s, f in frames.items()})
     writer = whole.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(batches)
     if trigger is not None:
         writer = writer.trigger(availableNow=True) if trigger == AVAILABLE else writer.trigger(processingTime=trigger)
-    return Running(writer.start(), numbers, listener, batches.publisher)
+    running = Running(writer.start(), numbers, listener, batches.publisher)
+    if batches.publisher is not None:
+        batches.publisher.follow()
+    return running
 
 
 def _stateful(spark: SparkSession, checkpoint: str, parts: Parts, wanted: bool | None, buckets: int | None) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,17 +21,20 @@ from numpy.typing import NDArray
 
 from headgate.errors import LanguageErrors
 from headgate.language import ast
+from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_tokens
 from headgate.language.scopes import check_pattern
 from headgate.language.tokens import tokenise
+from headgate.match.late import is_late
 from headgate.plan import Entry, Plan
 from headgate.plan.statics import FilterStatic
 from headgate.plan.tools import Tools
-from headgate.schema import Path
+from headgate.schema import Path, Schema
 from headgate.sequences.algebra import simplify
 from headgate.sequences.engine import Index
 from headgate.sequences.levels import Subscription
+from headgate.sequences.static.index import Conjunctions, StaticIndex
 from headgate.spark.stateful.groups import GLOBAL, Keys, Placement, placements
 
 _KEPT = 8
@@ -121,14 +124,20 @@ class SequenceBook:
         numbers = sorted({m for i in mine for m in self.placed[i].members})
         told = set(mine)
         chosen = [self.subscriptions[n] for n in numbers]
-        static = FilterStatic.maker(self._tools.engine, self._tools.graphs, self._catalogue)
-        index = Index(chosen, static=static, streams=self.streams)
+        index = Index(chosen, static=self._static, streams=self.streams)
         state = xxhash.xxh3_128(repr((group, bucket, self.buckets, self._base)).encode())
         for n in numbers:
             state.update(repr((self.digest(self.subscriptions[n].name), n in told)).encode())
         keys = self.placed[mine[0]].keys
         emits = np.array([n in told for n in numbers], np.bool_)
         return Compiled(group, keys, index, emits, state.hexdigest())
+
+    def _static(self, schema: Schema, predicates: Sequence[tuple[Node, str]]) -> StaticIndex:
+        """Static predicates as the sequences' own index has them, which is made for many alike; those that ask operators
+        or graphs go through the late step."""
+        if not any(is_late(node) for node, _ in predicates):
+            return Conjunctions(schema, predicates)
+        return FilterStatic.maker(self._tools.engine, self._tools.graphs, self._catalogue)(schema, predicates)
 
     def digest(self, name: str) -> str:
         """What makes a subscription the same one as before: its text, its mode and its group."""
