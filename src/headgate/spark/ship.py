@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 
 from headgate.operators import travel
 from headgate.plan import Plan
-from headgate.spark import cache
+from headgate.spark import cache, learned
 from headgate.spark.cache import Fetch, Filed
 from headgate.spark.session import is_connect, is_local
 from headgate.store import Store
@@ -50,6 +50,12 @@ class Shipment:
     """The users' operators that the plans may call; they are code and travel with the task."""
     sequences: Filed | None = None
     """The plan of the sequences, where there are any."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that all hosts see, if there is one."""
+        folders = [o for o in self.origins if not o.startswith((_SESSION, _STORE))]
+        return Path(folders[0]) if folders else None
 
     @property
     def bytes(self) -> int:
@@ -76,6 +82,7 @@ def ship(
     names = cache.keep(partial(_write_names, sorted(gone)), where) if gone else None
     stateful = None if sequences is None else _file(sequences, where)
     called = packed_operators(plans if sequences is None else (*plans, sequences))
+    learned.share(plans if sequences is None else (*plans, sequences), called, where)
     every = (*filed, *(f for f in (names, stateful) if f is not None))
     if where is not None:
         return Shipment(filed, names, (str(where.absolute()),), called, stateful)

@@ -16,6 +16,7 @@ an operator may cost much and a source may be slow.
 from __future__ import annotations
 
 import logging
+import re
 import time
 import uuid
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ from headgate.schema import Schema
 from headgate.spark.batch import Shipped, matched, matches_schema, split
 from headgate.spark.checkpoint import Claim, claim, claimed
 from headgate.spark.follow import Follower
-from headgate.spark.frame import BODY, EVENT, EventId, event_column, selected
+from headgate.spark.frame import BODY, EVENT, EVERY, STREAM, EventId, absent, event_column, routed, selected
 from headgate.spark.metrics import Listener, Metrics
 from headgate.spark.session import is_connect
 from headgate.spark.shards import SHARD_SIZE, Parts
@@ -51,9 +52,9 @@ from headgate.store import Store
 
 log = logging.getLogger("headgate.spark")
 
-STREAM = "__stream"
 AVAILABLE = "available"
 _PART = "__{}"
+_UNITS = "millisecond|second|minute|hour|day"
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,16 @@ def start(
     "store", or the path of a folder. `checkpoint` is a folder of this query alone. `trigger` is an interval such as
     "5 seconds", or "available" to stop when all that is there has been read. The other arguments are those of `match`.
 
+    A query reads the streams that it was started with. A stream that is declared later needs a query of its own, and this
+    one says so in its log; only `on="*"`, over the whole event log of the store, takes up new streams as they come.
+
     Whether the query keeps state, for sequences, is settled when its checkpoint is new: by the book, or by `sequences`.
     `idle` is how long a stream may be silent before time goes on without it; if all are, time goes on with the clock.
     """
     book = store if isinstance(store, Store) else Store(store)
     if checkpoint is None:
         raise UsageError("a query needs a checkpoint: a folder where it keeps how far it has come", "say checkpoint=")
+    _interval(trigger)
     frames = _named(df, on, book)
     for stream, frame in frames.items():
         if not frame.isStreaming:
@@ -133,6 +138,9 @@ def start(
     parts = follower.at(book.version)
     plans_now = parts.plans if parts.sequences is None else (*parts.plans, parts.sequences)
     for stream, frame in frames.items():
+        if stream == EVERY:
+            routed(frame, ids.get(stream), json)
+            continue
         # What is wrong with the frames is said before the query starts.
         reads = frozenset().union(*(p.needs(stream) for p in plans_now))
         schema = plans_now[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
@@ -161,6 +169,8 @@ def start(
         batches.publisher.publish()
     else:
         whole = _union({s: _identified(f, ids.get(s)) for s, f in frames.items()})
+        # Spark's own progress tells how many events a batch has, to whoever listens.
+        whole = whole.observe(name, fn.count(fn.lit(1)).alias("events"))
     writer = whole.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(batches)
     if trigger is not None:
         writer = writer.trigger(availableNow=True) if trigger == AVAILABLE else writer.trigger(processingTime=trigger)
@@ -208,7 +218,9 @@ def _sequenced(
     inputs = {}
     for stream, frame in frames.items():
         identity = event_column(frame, ids.get(stream)).alias(EVENT)
-        if json is not None:
+        if stream == EVERY:
+            inputs[stream] = routed(frame, ids.get(stream), json)
+        elif json is not None:
             inputs[stream] = frame.select(identity, fn.col(f"`{json}`").alias(BODY))
         else:
             inputs[stream] = frame.select(identity, *(f"`{c}`" for c in frame.columns if c != EVENT))
@@ -216,6 +228,12 @@ def _sequenced(
     schema = matches_schema(kinds.pop() if len(kinds) == 1 else StringType(), True)
     step = Stateful(following, timing, buckets, uuid.uuid4().hex, batches.checkpoint, batches.claimed().generation)
     return on_stream(inputs, step, schema, errors=True, tally=True)
+
+
+def _interval(trigger: str | None) -> None:
+    """Spark finds a wrong interval late, and names a class of its own."""
+    if trigger not in (None, AVAILABLE) and not re.fullmatch(rf"\s*\d+\s*({_UNITS})s?\s*", trigger or "", re.I):
+        raise UsageError(f"trigger = {trigger!r} is no interval", 'say "5 seconds", "100 milliseconds", or "available"')
 
 
 @dataclass
@@ -236,6 +254,8 @@ class Batches:
     publisher: Publisher | None = None
     """Of a query that keeps state: its batches come matched."""
     _claim: Claim | None = None
+    _said: set[str] = field(default_factory=set)
+    _seen: dict[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_claim": None, "follower": None, "publisher": None}
@@ -259,13 +279,8 @@ class Batches:
         spark = df.sparkSession
         sent = ship(parts.plans, spark, gone=parts.gone, folder=self.plans, beside_driver=True, store=self.store)
         shipped = Shipped.of(sent, parts.plans)
-        _describe(spark, f"{self.name}: batch {batch}, version {version}, matching")
-        result = self._matched(df, shipped).persist()
-        try:
-            done = _account(result)
-            self._write(result.where("id IS NOT NULL"), batch, version, bad=done["errors"] > 0)
-        finally:
-            result.unpersist()
+        self._missing(df, shipped)
+        done = self._written(self._matched(df, shipped), query, batch, version)
         facts = {"version": version, "plan_bytes": sent.bytes}
         facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone)
         self.metrics.batch(batch, time.perf_counter() - began, **done, **facts)
@@ -273,8 +288,9 @@ class Batches:
     def _done(self, df: DataFrame, batch: int, began: float, publisher: Publisher) -> None:
         """A batch that comes matched. Spark keeps its rows while this runs, for it has gone through state."""
         done, said = account(df)
-        version = self.store.logs.recorded(self.claimed().query, batch) or 0
-        self._write(df.where("id IS NOT NULL"), batch, version, bad=done["errors"] > 0)
+        query = self.claimed().query
+        version = self.store.logs.recorded(query, batch) or 0
+        self._write(df.where("id IS NOT NULL"), query, batch, version, bad=done["errors"] > 0)
         for name, after in said.activated.items():
             log.info("%s: subscription %s counts from batch %d on, for events after %d", self.name, name, batch, after)
         self.metrics.activated.update({name: (batch, after) for name, after in said.activated.items()})
@@ -292,17 +308,54 @@ class Batches:
             facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone) + stateful
         self.metrics.batch(batch, time.perf_counter() - began, **done, **facts, **totals)
 
-    def _write(self, rows: DataFrame, batch: int, version: int, *, bad: bool) -> None:
-        query, spark = self.claimed(batch).query, rows.sparkSession
-        _describe(spark, f"{self.name}: batch {batch}, version {version}, matches to {self.sink.name}")
+    def _write(self, rows: DataFrame, query: str, batch: int, version: int, *, bad: bool) -> None:
+        spark, about = rows.sparkSession, f"{self.name}: batch {batch}, version {version}"
+        _describe(spark, f"{about}, matches to {self.sink.name}")
         if isinstance(self.sink, Notifications) and isinstance(self.errors, Notifications):
-            self.sink.write(rows, query, batch)
+            self.sink.take(rows, query, batch)
             return
         matches, errors = split(rows)
         self.sink.write(matches, query, batch)
         if bad:
-            _describe(spark, f"{self.name}: batch {batch}, version {version}, errors to {self.errors.name}")
+            _describe(spark, f"{about}, errors to {self.errors.name}")
             self.errors.write(errors, query, batch)
+
+    def _missing(self, df: DataFrame, shipped: Shipped) -> None:
+        """Say once what subscriptions need and this query does not have: it was not so when the query started."""
+        if EVERY in self.streams:
+            return
+        for stream in [s for s, paths in shipped.needs.items() if paths and s not in self.streams]:
+            self._warn(f"query {self.name} does not read stream {stream}: start a query with a frame for it")
+        for stream in self.streams if self.json is None else ():
+            needs = shipped.reads(stream) - self._seen.get(stream, frozenset())
+            if needs:
+                self._seen[stream] = shipped.reads(stream)
+                for path in absent(_part(df, stream, self.streams), needs):
+                    self._warn(
+                        f"query {self.name}: the frame of {stream} has no column {path}, which subscriptions need now: "
+                        "it counts as missing in every event"
+                    )
+
+    def _warn(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            log.warning("%s", text)
+
+    def _written(self, result: DataFrame, query: str, batch: int, version: int) -> dict[str, int]:
+        """Matches and errors to their sinks; how many there were, and events. This is what makes Spark do the work."""
+        spark, about = result.sparkSession, f"{self.name}: batch {batch}, version {version}"
+        if isinstance(self.sink, Notifications) and isinstance(self.errors, Notifications):
+            # One job: each costs more than the matching of a small batch.
+            _describe(spark, f"{about}, matches and errors to {self.sink.name}")
+            return self.sink.take(result, query, batch)
+        _describe(spark, f"{about}, matching")
+        result = result.persist()
+        try:
+            done = _account(result)
+            self._write(result.where("id IS NOT NULL"), query, batch, version, bad=done["errors"] > 0)
+        finally:
+            result.unpersist()
+        return done
 
     def _matched(self, df: DataFrame, shipped: Shipped) -> DataFrame:
         frames = {s: _part(df, s, self.streams) for s in self.streams}
@@ -326,6 +379,8 @@ def _named(df: DataFrame | Mapping[str, DataFrame], on: str | None, store: Store
     if isinstance(df, Mapping):
         if on is not None or not df:
             raise UsageError("pass {stream: frame}, and no `on` with it", "the keys name the streams")
+        if EVERY in df and len(df) > 1:
+            raise UsageError('"*" reads every stream, and stands alone', "start a query for each of the two")
         return dict(df)
     if on is not None:
         return {on: df}
@@ -341,7 +396,7 @@ def _declare(store: Store, frames: Mapping[str, DataFrame], json: str | None) ->
     book = store.book()
     for stream, frame in frames.items():
         used = any(book[name].stream == stream for name in book)
-        if json is None and stream not in book.streams and not used:
+        if json is None and stream not in book.streams and not used and stream != EVERY:
             store.stream(stream, Schema.from_spark(stream, frame.schema))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from headgate.errors import UsageError
 from headgate.language.catalogue import nearest
 from headgate.schema import Kind
+from headgate.spark.frame import EVERY
 from headgate.spark.stateful.book import SequenceBook
 from headgate.spark.stateful.watermark import Timing, milliseconds, ticks
 
@@ -19,6 +20,9 @@ Delay = str | int | Mapping[str, str | int]
 def timing_of(book: SequenceBook, streams: Iterable[str], watermark: Delay, idle: str | float | None = None) -> Timing:
     """The rules of time for a query over these streams."""
     given = tuple(streams)
+    if EVERY in given:
+        # A stream that no sequence reads must not hold time back.
+        given = tuple(sorted(book.bases() & book.streams.keys()))
     if not 1 <= book.buckets <= MOST_BUCKETS:
         raise UsageError(f"buckets = {book.buckets}: choose 1 to {MOST_BUCKETS}")
     _check_streams(book, given)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import orjson
@@ -17,13 +18,14 @@ from pyspark import TaskContext
 from headgate.errors import EventError
 from headgate.events import Rejected
 from headgate.plan.results import shown
+from headgate.spark.learned import share
 from headgate.spark.ship import Shipment, obtain, obtain_sequences
 from headgate.spark.stateful.book import SequenceBook, opened
 from headgate.spark.stateful.buckets import EVENTS, ROWS, TICK, Sent, result_schema
 from headgate.spark.stateful.packing import from_bytes, to_bytes
 from headgate.spark.stateful.route import dated, parcels
 from headgate.spark.versions import Following
-from headgate.spark.worker import ERROR, Events, Prepared, gathered
+from headgate.spark.worker import ERROR, Events, Prepared, gathered, parts_of
 
 Source = Shipment | Following
 """Plans: the same for ever, or those of the batch."""
@@ -60,6 +62,9 @@ class _Tally:
     bytes_sent: int = 0
     latest: dict[str, int] = field(default_factory=dict)
 
+    def said(self) -> dict[str, int]:
+        return {name: value for name, value in vars(self).items() if name != "latest"}
+
 
 @dataclass(frozen=True)
 class Routing:
@@ -73,52 +78,53 @@ class Routing:
         shipment = shipment_of(self.source)
         plans, gone = obtain(shipment)
         book = book_of(shipment, self.buckets)
-        needs = frozenset() if book is None else book.needs(self.stream)
-        prepared = Prepared(self.stream, plans, gone, needs)
+
+        @cache
+        def prepared(stream: str) -> Prepared:
+            return Prepared(stream, plans, gone, frozenset() if book is None else book.needs(stream))
+
         tally = _Tally()
         context = TaskContext.get()
         home = (context.partitionId() if context is not None else 0) % self.buckets
-        for table in gathered(batches):
-            events = Events.of(table, prepared)
-            tally.events += len(table)
-            tally.bytes_read += table.nbytes
-            rows = list(self._sequences(events, book, tally)) if book is not None else []
-            found = prepared.matches(events)
+        kind: Any = pa.string()
+        for stream, given in (part for table in gathered(batches) for part in parts_of(table, self.stream)):
+            events = Events.of(given, prepared(stream))
+            kind = events.ids.type
+            tally.events += len(given)
+            tally.bytes_read += given.nbytes
+            rows = list(_sequences(events, book, tally)) if book is not None else []
+            found = prepared(stream).matches(events)
             found = found.append_column("error", pa.nulls(len(found), ERROR))
             for part in (found, events.error_rows(found.schema) if events.rejected else found.slice(0, 0)):
                 if len(part):
                     rows.append((home, Sent(ROWS, payload=to_bytes(part))))
             yield _rows(rows)
         if tally.events:
-            said = {
-                "events": tally.events,
-                "sent": tally.sent,
-                "bytes_read": tally.bytes_read,
-                "bytes_sent": tally.bytes_sent,
-            }
-            rows = [(home, Sent(ROWS, payload=to_bytes(tally_table(said, events.ids.type))))]
+            rows = [(home, Sent(ROWS, payload=to_bytes(tally_table(tally.said(), kind))))]
             for stream, latest in tally.latest.items():
                 rows += [(bucket, Sent(TICK, stream, latest=latest)) for bucket in range(self.buckets)]
             yield _rows(rows)
+        share(plans, shipment.operators, shipment.folder)
 
-    def _sequences(self, events: Events, book: SequenceBook, tally: _Tally) -> Iterator[tuple[int, Sent]]:
-        schema = book.streams.get(self.stream)
-        if schema is None or not schema.time:
-            return
-        decoded = events.decoded
-        usable, problems = dated(decoded.columns, schema.time)
-        for row, reason in problems:
-            text = shown(decoded.columns, row)
-            events.rejected.append(Rejected(int(decoded.rows[row]), reason, "late", text, self.stream))
-        if not len(usable.t1):
-            return
-        latest = int(usable.t1.max())
-        tally.latest[self.stream] = max(latest, tally.latest.get(self.stream, latest))
-        ids = events.ids.take(decoded.rows[usable.rows])
-        for parcel in parcels(book, usable, ids):
-            tally.sent += parcel.events
-            tally.bytes_sent += len(parcel.payload)
-            yield parcel.bucket, Sent(EVENTS, self.stream, parcel.group, payload=parcel.payload)
+
+def _sequences(events: Events, book: SequenceBook, tally: _Tally) -> Iterator[tuple[int, Sent]]:
+    schema = book.streams.get(events.stream)
+    if schema is None or not schema.time:
+        return
+    decoded = events.decoded
+    usable, problems = dated(decoded.columns, schema.time)
+    for row, reason in problems:
+        text = shown(decoded.columns, row)
+        events.rejected.append(Rejected(int(decoded.rows[row]), reason, "late", text, events.stream))
+    if not len(usable.t1):
+        return
+    latest = int(usable.t1.max())
+    tally.latest[events.stream] = max(latest, tally.latest.get(events.stream, latest))
+    ids = events.ids.take(decoded.rows[usable.rows])
+    for parcel in parcels(book, usable, ids):
+        tally.sent += parcel.events
+        tally.bytes_sent += len(parcel.payload)
+        yield parcel.bucket, Sent(EVENTS, events.stream, parcel.group, payload=parcel.payload)
 
 
 def _rows(rows: list[tuple[int, Sent]]) -> pa.RecordBatch:
