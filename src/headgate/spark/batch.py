@@ -63,10 +63,10 @@ class Shipped:
         return self.needs.get(stream, frozenset())
 
     @classmethod
-    def of(cls, shipment: Shipment, plans: Sequence[Plan], sequences: Plan | None = None) -> Shipped:
+    def of(cls, shipment: Shipment, plans: Sequence[Plan], sequences: SequenceBook | None = None) -> Shipped:
         schemas = dict(plans[-1].schemas)
-        plans = plans if sequences is None else [*plans, sequences]
-        return cls(shipment, schemas, {s: frozenset().union(*(p.needs(s) for p in plans)) for s in schemas})
+        readers: list[Plan | SequenceBook] = [*plans, *([] if sequences is None else [sequences])]
+        return cls(shipment, schemas, {s: frozenset().union(*(r.needs(s) for r in readers)) for s in schemas})
 
 
 def match(
@@ -101,12 +101,13 @@ def match(
     frames = _frames(df, on)
     session = next(iter(frames.values())).sparkSession
     made, sequences = parted(subs, shard)
-    shipped = Shipped.of(ship(made, session, folder=plans, sequences=sequences), made, sequences)
+    book = None if sequences is None else SequenceBook.of(sequences, buckets)
+    shipped = Shipped.of(ship(made, session, folder=plans, sequences=sequences), made, book)
     named = {_stream(s, shipped): frame for s, frame in frames.items()}
     ids = event_id if isinstance(event_id, Mapping) else dict.fromkeys(named, event_id)
-    if sequences is None:
+    if book is None:
         return matched(named, shipped, ids, output=output, errors=errors, json=json)
-    timing = timing_of(SequenceBook.of(sequences, buckets), named, watermark)
+    timing = timing_of(book, named, watermark)
     step = Stateful(shipped.shipment, timing, buckets, uuid.uuid4().hex)
     return sequenced(named, shipped, ids, step, output=output, errors=errors, json=json)
 

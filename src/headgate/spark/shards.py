@@ -9,11 +9,13 @@ need state, and what others PUBLISH: they are a plan of their own, which the sta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from headgate import Plan, Subscriptions, UsageError
+from headgate.plan import Entry
+from headgate.plan.segment import compile_segment
 
 SHARD_SIZE = 500_000
 LEAST_RECENT = 1000
@@ -36,9 +38,13 @@ def parted(subs: Subscriptions | Plan | Sequence[Plan], size: int = SHARD_SIZE) 
         return given, None
     entries = {n: found[0].entry(found[1]) for p in given for n in p.names() if (found := p.find(n)) is not None}
     last = given[-1]
-    halves = [{n: e for n, e in entries.items() if is_sequence(e.text) == wanted} for wanted in (False, True)]
-    plain, stateful = (Plan.of(half, last.catalogue, last.tools, None, []) for half in halves)
-    return [plain], stateful
+    plain, stateful = ({n: e for n, e in entries.items() if is_sequence(e.text) == wanted} for wanted in (False, True))
+    return [Plan.of(plain, last.catalogue, last.tools, None, [])], _uncompiled(stateful, last)
+
+
+def _uncompiled(entries: Mapping[str, Entry], beside: Plan) -> Plan:
+    """A plan of sequences that compiles nothing: the stateful step does that, group by group."""
+    return Plan(beside.catalogue, (compile_segment(entries, beside.catalogue.streams),), (None,), beside.tools)
 
 
 def _cut(subs: Subscriptions, size: int) -> tuple[list[Plan], Plan | None]:
@@ -52,7 +58,8 @@ def _cut(subs: Subscriptions, size: int) -> tuple[list[Plan], Plan | None]:
     made = []
     while part := list(islice(names, size)):
         made.append(subs.part(part))
-    return made or [subs.part([])], subs.part(sequences) if sequences else None
+    made = made or [subs.part([])]
+    return made, _uncompiled({n: subs[n] for n in sequences}, made[0]) if sequences else None
 
 
 @dataclass(frozen=True)
@@ -79,8 +86,8 @@ class Shards:
         self._changed.update(changed)
         had = self._sequences is not None and any(self._sequences.find(n) is not None for n in changed)
         if had or any(self._stateful(n) for n in changed):
-            stateful = [n for n in self._book if self._stateful(n)]
-            self._sequences = self._book.part(stateful) if stateful else None
+            stateful = {n: self._book[n] for n in self._book if self._stateful(n)}
+            self._sequences = _uncompiled(stateful, self._book.part([])) if stateful else None
 
     @property
     def grown(self) -> bool:

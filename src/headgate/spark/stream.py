@@ -136,14 +136,14 @@ def start(
     _declare(book, frames, json)
     follower = Follower(book, shard)
     parts = follower.at(book.version)
-    plans_now = parts.plans if parts.sequences is None else (*parts.plans, parts.sequences)
+    sequences_now = SequenceBook.of(parts.sequences or parts.plans[-1], buckets or BUCKETS)
     for stream, frame in frames.items():
         if stream == EVERY:
             routed(frame, ids.get(stream), json)
             continue
         # What is wrong with the frames is said before the query starts.
-        reads = frozenset().union(*(p.needs(stream) for p in plans_now))
-        schema = plans_now[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
+        reads = frozenset().union(*(p.needs(stream) for p in parts.plans), sequences_now.needs(stream))
+        schema = parts.plans[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
         selected(frame, schema, reads, ids.get(stream), json)
     numbers = metrics or Metrics(name)
     spark = next(iter(frames.values())).sparkSession
@@ -153,7 +153,7 @@ def start(
     if stateful:
         if trigger == AVAILABLE and idle is not None:
             raise UsageError("idle= needs a query that goes on", "leave it out, or say another trigger")
-        timing = timing_of(SequenceBook.of(parts.sequences or parts.plans[-1], stateful), frames, watermark, idle)
+        timing = timing_of(sequences_now, frames, watermark, idle)
     batches = Batches(
         book, sink_of(sink, book), sink_of(errors, book), str(checkpoint), streams, json, name, plans, shard, numbers
     )
@@ -165,7 +165,7 @@ def start(
         spark.streams.addListener(listener)
     if timing is not None:
         batches.publisher = Publisher(book, spark, str(checkpoint), plans, shard)
-        whole = _sequenced(frames, ids, json, batches, timing, stateful, packed_operators(plans_now))
+        whole = _sequenced(frames, ids, json, batches, timing, stateful, packed_operators(parts.plans))
         batches.publisher.publish()
     else:
         whole = _union({s: _identified(f, ids.get(s)) for s, f in frames.items()})

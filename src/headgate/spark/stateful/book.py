@@ -19,21 +19,17 @@ import orjson
 import xxhash
 from numpy.typing import NDArray
 
-from headgate.errors import LanguageErrors
-from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue
-from headgate.language.parser import parse_tokens
-from headgate.language.scopes import check_pattern
-from headgate.language.tokens import tokenise
 from headgate.match.late import is_late
 from headgate.plan import Entry, Plan
 from headgate.plan.statics import FilterStatic
 from headgate.plan.tools import Tools
 from headgate.schema import Path, Schema
-from headgate.sequences.algebra import simplify
 from headgate.sequences.engine import Index
+from headgate.sequences.filled import plain
 from headgate.sequences.levels import Subscription
+from headgate.sequences.shapes import Shapes
 from headgate.sequences.static.index import Conjunctions, StaticIndex
 from headgate.spark.stateful.groups import GLOBAL, Keys, Placement, placements
 
@@ -80,7 +76,8 @@ class SequenceBook:
         self.buckets = buckets
         self._catalogue = catalogue
         self._tools = tools
-        self.subscriptions = [_subscription(name, entry, catalogue) for name, entry in entries.items()]
+        shapes = {mode: Shapes(catalogue, mode) for mode in {e.missing for e in entries.values()}}
+        self.subscriptions = [Subscription(n, shapes[e.missing].spine(e.text), e.missing) for n, e in entries.items()]
         self.placed: list[Placement] = placements(self.subscriptions)
         self.numbers = {s.name: i for i, s in enumerate(self.subscriptions)}
         self._compiled: dict[tuple[str, int], Compiled | None] = {}
@@ -137,7 +134,8 @@ class SequenceBook:
         or graphs go through the late step."""
         if not any(is_late(node) for node, _ in predicates):
             return Conjunctions(schema, predicates)
-        return FilterStatic.maker(self._tools.engine, self._tools.graphs, self._catalogue)(schema, predicates)
+        whole = [(plain(node), missing) for node, missing in predicates]
+        return FilterStatic.maker(self._tools.engine, self._tools.graphs, self._catalogue)(schema, whole)
 
     def digest(self, name: str) -> str:
         """What makes a subscription the same one as before: its text, its mode and its group."""
@@ -185,13 +183,3 @@ def opened(key: str, make: Callable[[], Plan], buckets: int) -> SequenceBook:
 
 def bucket_of_text(text: str, buckets: int) -> int:
     return xxhash.xxh3_64_intdigest(text.encode()) % buckets
-
-
-def _subscription(name: str, entry: Entry, catalogue: Catalogue) -> Subscription:
-    tokens = tokenise(entry.text)
-    pattern = parse_tokens(tokens)
-    assert isinstance(pattern, ast.Pattern)
-    scoped = check_pattern(pattern, catalogue)
-    if scoped.spine is None:
-        raise LanguageErrors([tokens.error(p) for p in scoped.problems])
-    return Subscription(name, simplify(scoped.spine, entry.missing), entry.missing)
