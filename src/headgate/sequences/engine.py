@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,11 @@ class Index:
 
     def needs(self) -> dict[str, frozenset[Path]]:
         """The attributes of each base stream that the index reads, TIME included."""
+        return self._read
+
+    @cached_property
+    def _read(self) -> dict[str, frozenset[Path]]:
+        # Kept, because every batch asks, and with many patterns the walk through them costs more than the batch.
         found: dict[str, set[Path]] = {name: set(schema.time) for name, schema in self.plan.base.items()}
         for level in self.levels:
             for name, columns in zip(level.streams, level.layout.columns, strict=True):
