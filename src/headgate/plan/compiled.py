@@ -35,6 +35,7 @@ from headgate.match.late import LateIndex
 from headgate.plan import file
 from headgate.plan.imprecise import Imprecise
 from headgate.plan.segment import Entry, Segment, compile_segment
+from headgate.plan.sequences import Living
 from headgate.plan.session import Session, unusable
 from headgate.plan.statics import FilterStatic
 from headgate.plan.tools import Signatures, Tools
@@ -105,12 +106,13 @@ class Plan:
     @cached_property
     def sequences(self) -> Index | None:
         """The compiled sequences of all segments."""
-        found: dict[str, Entry] = {}
+        living: list[Living] = []
         for segment, dead in zip(self.segments, self.dead, strict=True):
-            for slot in segment.sequence_slots.tolist():
-                if dead is None or not dead[slot]:
-                    found[segment.names[slot].as_py()] = segment.entry(slot)
-        return self.tools.sequences(found, self.catalogue)
+            slots = segment.sequence_slots
+            slots = slots if dead is None else slots[~dead[slots]]
+            if len(slots):
+                living.append((segment, slots))
+        return self.tools.sequences.index(living, self.catalogue)
 
     def __len__(self) -> int:
         return sum(len(s) - (0 if d is None else int(d.sum())) for s, d in zip(self.segments, self.dead, strict=True))
