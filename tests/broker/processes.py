@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,16 @@ class Process:
             assert self.child.poll() is None, f"{self.name} ended:\n{said}"
             assert time.monotonic() < deadline, f"{self.name} is not ready:\n{said}"
             time.sleep(0.1)
+
+    def query(self) -> int | None:
+        """The process of the Spark query beside it, if it has one."""
+        assert self.child is not None
+        for children in Path(f"/proc/{self.child.pid}/task").glob("*/children"):
+            for word in children.read_text("ascii").split():
+                with suppress(OSError):
+                    if b"headgate.broker.pipeline" in Path(f"/proc/{word}/cmdline").read_bytes():
+                        return int(word)
+        return None
 
     def client(self, key: str | None = None) -> Client:
         return Client(self.url, key)

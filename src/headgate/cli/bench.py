@@ -27,6 +27,7 @@ MODULES = {
     "covering": "benchmarks.papers.covering",
     "spark": "benchmarks.spark",
     "chaos": "benchmarks.chaos",
+    "broker": "benchmarks.broker",
     "decode": "benchmarks.decode",
     "parse": "benchmarks.parse",
 }
