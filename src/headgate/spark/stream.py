@@ -30,7 +30,7 @@ from headgate.schema import Schema
 from headgate.spark.batch import Shipped, matched, split
 from headgate.spark.checkpoint import Claim, claim
 from headgate.spark.follow import Follower
-from headgate.spark.frame import EVENT, EVERY, STREAM, EventId, event_column, routed, selected
+from headgate.spark.frame import EVENT, EVERY, STREAM, EventId, absent, event_column, routed, selected
 from headgate.spark.metrics import Listener, Metrics
 from headgate.spark.session import is_connect
 from headgate.spark.shards import SHARD_SIZE
@@ -118,6 +118,8 @@ def start(
         schema = plans_now[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
         selected(frame, schema, reads, ids.get(stream), json)
     whole = _union({s: _identified(f, ids.get(s)) for s, f in frames.items()})
+    # Spark's own progress tells how many events a batch has, to whoever listens.
+    whole = whole.observe(name, fn.count(fn.lit(1)).alias("events"))
     numbers = metrics or Metrics(name)
     spark = whole.sparkSession
     streams = tuple(frames)
@@ -158,7 +160,8 @@ class Batches:
     metrics: Metrics
     follower: Follower | None = None
     _claim: Claim | None = None
-    _strange: set[str] = field(default_factory=set)
+    _said: set[str] = field(default_factory=set)
+    _seen: dict[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_claim": None, "follower": None}
@@ -178,20 +181,32 @@ class Batches:
         spark = df.sparkSession
         sent = ship(parts.plans, spark, gone=parts.gone, folder=self.plans, beside_driver=True, store=self.store)
         shipped = Shipped.of(sent, parts.plans)
-        self._unread(shipped)
+        self._missing(df, shipped)
         done = self._written(self._matched(df, shipped), query, batch, version)
         facts = {"version": version, "plan_bytes": sent.bytes}
         facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone)
         self.metrics.batch(batch, time.perf_counter() - began, **done, **facts)
 
-    def _unread(self, shipped: Shipped) -> None:
-        """Say once of each stream that has subscriptions and is not read here, that it is not."""
+    def _missing(self, df: DataFrame, shipped: Shipped) -> None:
+        """Say once what subscriptions need and this query does not have: it was not so when the query started."""
         if EVERY in self.streams:
             return
-        read = {*self.streams, *self._strange}
-        for stream in [s for s, paths in shipped.needs.items() if paths and s not in read]:
-            self._strange.add(stream)
-            log.warning("query %s does not read stream %s: start a query with a frame for it", self.name, stream)
+        for stream in [s for s, paths in shipped.needs.items() if paths and s not in self.streams]:
+            self._warn(f"query {self.name} does not read stream {stream}: start a query with a frame for it")
+        for stream in self.streams if self.json is None else ():
+            needs = shipped.reads(stream) - self._seen.get(stream, frozenset())
+            if needs:
+                self._seen[stream] = shipped.reads(stream)
+                for path in absent(_part(df, stream, self.streams), needs):
+                    self._warn(
+                        f"query {self.name}: the frame of {stream} has no column {path}, which subscriptions need now: "
+                        "it counts as missing in every event"
+                    )
+
+    def _warn(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            log.warning("%s", text)
 
     def _written(self, result: DataFrame, query: str, batch: int, version: int) -> dict[str, int]:
         """Matches and errors to their sinks; how many there were, and events. This is what makes Spark do the work."""
