@@ -343,7 +343,8 @@ def complete(
 def killer(broker: Broker, postgres: Postgres, size: Size) -> Callable[[int], str | None]:
     """After every few batches one of the three dies, in turn, and is started again when it was away a moment."""
     every = max(1, size.events // BATCH // (3 * size.kills + 1))
-    turn = iter(["broker", "driver", "database"] * size.kills)
+    victims = ["broker", "driver", "database"] if broker.engine == "spark" else ["broker", "database"]
+    turn = iter(victims * size.kills)
 
     def kill(number: int) -> str | None:
         if number % every != every - 1 or (what := next(turn, None)) is None:
@@ -365,8 +366,10 @@ def killer(broker: Broker, postgres: Postgres, size: Size) -> Callable[[int], st
     return kill
 
 
-def run(scale: str, out: Path, only: Sequence[str] = PARTS, engine: str = "spark") -> Iterator[Row]:
-    size = SIZES[scale]
+def run(
+    scale: str, out: Path, only: Sequence[str] = PARTS, engine: str = "spark", size: Size | None = None
+) -> Iterator[Row]:
+    size = size or SIZES[scale]
     with tempfile.TemporaryDirectory(prefix="headgate-broker-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)

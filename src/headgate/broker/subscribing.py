@@ -65,7 +65,12 @@ class Subscribing:
         now = time.time()
         made: list[Given] = []
         book: dict[str, dict[str, Any]] = {}
-        known = set(self._store.streams())
+        book_now = self._store.look()
+        if len(book_now) + len(wanted) > self._settings.most_subscriptions:
+            raise Refused(
+                429, "full", f"there are {len(book_now):,} subscriptions", "come back when some are gone", 60.0
+            )
+        known = set(book_now.streams)
         for one in wanted:
             if one.stream is not None and one.stream not in known:
                 # Refused by the book as well, but only where some stream is declared.
