@@ -89,7 +89,7 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self.webhooks = Webhooks(self.settings, self.outbox)
         self.topics = Topics(self.settings.kafka, self.outbox, 10.0) if self.settings.kafka else None
-        self.pusher = Pusher(self.outbox, self.settings, self.numbers, lambda: self.tail.seq)
+        self.pusher = Pusher(self.outbox, self.settings, self.numbers, self.family)
         await run_in_threadpool(self.publisher.look, now=True)
         await run_in_threadpool(self.tail.start)
         self.publisher.start()
@@ -158,6 +158,11 @@ class Broker:
                 self._known.clear()
             self._known[subscription] = self.tickets.find(subscription)
         return self._known[subscription]
+
+    def family(self, subscription: str) -> str:
+        """Sequences wait for their watermark, so their delay is told apart."""
+        row = self._known.get(subscription)
+        return "sequence" if row is not None and row.delivery.get("sequence") else "stateless"
 
     # -- notifications
 
