@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -283,6 +282,3 @@ class Broker:
         self.tickets.purge(now - self.settings.notifications_kept)
         self.outbox.unsay(now - self.settings.notifications_kept)
         Publications(self.store.database, self.keys).forget(now - self.settings.events_kept)
-
-    def threads(self) -> list[str]:
-        return [t.name for t in threading.enumerate() if t.name.startswith("headgate")]
