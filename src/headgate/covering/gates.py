@@ -13,7 +13,7 @@ evaluated like any other slot under a tombstone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -74,12 +74,7 @@ class GatedIndex:
         hits = self.active.evaluate(columns)
         slot = self.active_slots[hits.slot]
         events, slots = [hits.event], [slot]
-        for gate in self.gates:
-            opens = np.zeros(self.size, np.bool_)
-            opens[gate.coverers] = True
-            rows = np.unique(hits.event[opens[slot]])
-            if not len(rows):
-                continue
+        for gate, rows in self._open(hits.event, slot):
             found = gate.index.evaluate(_taken(columns, rows, gate.index.needs))
             events.append(rows[found.event])
             slots.append(gate.slots[found.slot])
@@ -89,8 +84,22 @@ class GatedIndex:
         return Hits(codes >> 32, (codes & 0xFFFFFFFF).astype(np.int32))
 
     def count(self, columns: Columns) -> NDArray[np.int64]:
-        """How many events match each slot."""
-        return np.bincount(self.evaluate(columns).slot, minlength=self.size).astype(np.int64)
+        """How many events match each slot; those behind gates are counted without listing them."""
+        hits = self.active.evaluate(columns)
+        slot = self.active_slots[hits.slot]
+        counts = np.bincount(slot, minlength=self.size).astype(np.int64)
+        for gate, rows in self._open(hits.event, slot):
+            counts[gate.slots] = gate.index.count(_taken(columns, rows, gate.index.needs))
+        return counts
+
+    def _open(self, event: NDArray[np.int64], slot: Slots) -> Iterator[tuple[Gate, NDArray[np.int64]]]:
+        """The gates that some event opens, with those events."""
+        for gate in self.gates:
+            opens = np.zeros(self.size, np.bool_)
+            opens[gate.coverers] = True
+            rows = np.unique(event[opens[slot]])
+            if len(rows):
+                yield gate, rows
 
     def coverers(self, slot: int) -> tuple[int, ...] | None:
         """The slots of which one must match before this one can; None for an active one."""
