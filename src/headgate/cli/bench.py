@@ -32,6 +32,11 @@ MODULES = {
     "broker": "benchmarks.broker",
     "decode": "benchmarks.decode",
     "parse": "benchmarks.parse",
+    "peers": "benchmarks.peers.matchers",
+    "peers-graphs": "benchmarks.peers.graphs",
+    "peers-operators": "benchmarks.peers.operators",
+    "peers-covering": "benchmarks.peers.covering",
+    "peers-spark": "benchmarks.peers.spark",
 }
 
 
