@@ -25,6 +25,8 @@ MODULES = {
     "operators": "benchmarks.papers.operators",
     "sequences": "benchmarks.papers.sequences",
     "covering": "benchmarks.papers.covering",
+    "spark": "benchmarks.spark",
+    "chaos": "benchmarks.chaos",
     "decode": "benchmarks.decode",
     "parse": "benchmarks.parse",
 }

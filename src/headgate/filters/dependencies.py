@@ -37,7 +37,7 @@ class Dependencies:
         cuts = {a: c.cuts.to_pylist() for a, c in cells.items() if not isinstance(c.cuts, np.ndarray)}
         self._tops = {a: c.count - 1 for a, c in cells.items()}
         families, attributes, reaches, arguments, _ = (x.tolist() for x in unpack(rows.keys))
-        self._pairs: dict[tuple[int, int], list[tuple[bool, bool]]] = {}
+        self._pairs: dict[tuple[int, int], Any] = {}
         self._variables: dict[int, Variable] = {}
         for i, (family, a, reach, argument) in enumerate(zip(families, attributes, reaches, arguments, strict=True)):
             if family == Family.CELL:
@@ -59,21 +59,26 @@ class Dependencies:
         for rows in by_attribute.values():
             for i, a in enumerate(rows):
                 for b in rows[i + 1 :]:
-                    va, vb = variables[a], variables[b]
-                    for sign_a, sign_b in self._clauses(a, b):
-                        clause = (va if sign_a else ~va) | (vb if sign_b else ~vb)
-                        care = clause if care is None else care & clause
+                    pair = self._pair(a, b, variables)
+                    if pair is not None:
+                        care = pair if care is None else care & pair
         return care
 
-    def _clauses(self, row_a: int, row_b: int) -> list[tuple[bool, bool]]:
-        """What always holds of two variables, as clauses of signed variables; looked up once a pair."""
-        known = self._pairs.get((row_a, row_b))
-        if known is None:
-            a, b = self._variables[row_a], self._variables[row_b]
-            signs = ((False, True), (True, False), (False, False))
-            found = (self._implies(a, b), self._implies(b, a), self._excludes(a, b))
-            known = self._pairs[row_a, row_b] = [sign for sign, holds_ in zip(signs, found, strict=True) if holds_]
-        return known
+    def _pair(self, row_a: int, row_b: int, variables: Mapping[int, Any]) -> Any:
+        """What always holds of two variables, or None; made once a pair."""
+        if (row_a, row_b) in self._pairs:
+            return self._pairs[row_a, row_b]
+        a, b = self._variables[row_a], self._variables[row_b]
+        one, other, care = variables[row_a], variables[row_b], None
+        for holds_, clause in (
+            (self._implies(a, b), ~one | other),
+            (self._implies(b, a), one | ~other),
+            (self._excludes(a, b), ~one | ~other),
+        ):
+            if holds_:
+                care = clause if care is None else care & clause
+        self._pairs[row_a, row_b] = care
+        return care
 
     def _implies(self, a: Variable, b: Variable) -> bool:
         if a.test is None and b.test is None:

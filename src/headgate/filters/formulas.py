@@ -68,7 +68,15 @@ class Composer:
         if kind == "not":
             return self._structure(inner[0], pieces, not truth, default)
         joint = "and" if (kind == "and") == truth else "or"
-        return join(joint, [self._structure(p, pieces, truth, default) for p in inner])
+        return join(
+            joint,
+            [
+                self._atom(pieces[p], truth, default)
+                if isinstance(p, int)
+                else self._structure(p, pieces, truth, default)
+                for p in inner
+            ],
+        )
 
     def _atom(self, piece: Piece, truth: bool, default: bool) -> Tree:
         form, literals = piece.form, piece.literals
@@ -103,15 +111,16 @@ class Composer:
 
 def join(joint: str, parts: list[Tree]) -> Tree:
     """Flat, and cut short by what always or never holds."""
-    absorbing = NEVER if joint == "and" else ALWAYS
     flat: list[Tree] = []
     for part in parts:
-        if part == absorbing:
-            return absorbing
-        if not isinstance(part, int) and part[0] == joint:
-            flat.extend(part[1])
-        else:
+        if isinstance(part, int):
             flat.append(part)
+        elif part[0] == joint:
+            flat.extend(part[1])
+        elif part[1]:
+            flat.append(part)
+        else:
+            return part  # an empty OR in an AND, or an empty AND in an OR
     return flat[0] if len(flat) == 1 else (joint, tuple(flat))
 
 
@@ -164,4 +173,4 @@ def map_leaves(tree: Tree, f: Callable[[int], Tree]) -> Tree:
     """The tree with every leaf replaced."""
     if isinstance(tree, int):
         return f(tree)
-    return join(tree[0], [map_leaves(p, f) for p in tree[1]])
+    return join(tree[0], [f(p) if isinstance(p, int) else map_leaves(p, f) for p in tree[1]])

@@ -68,7 +68,7 @@ class Leaves:
         self._defaults = {a.path: a.default for a in schema if a.default is not None}
         self._numbers: dict[Lit | Complete, int] = {}
         self._templates: list[Lit | Complete] = []
-        self._literals: list[list[tuple[Any, ...]]] = []
+        self._literals: list[dict[tuple[Any, ...], int]] = []
         self._attributes: dict[Path, _Attribute] = {}
         self._tests: dict[Path, dict[ast.Node, int]] = {}
         self._vectors: dict[Lit, int] = {}
@@ -80,17 +80,16 @@ class Leaves:
         if number is None:
             number = self._numbers[template] = len(self._templates)
             self._templates.append(template)
-            self._literals.append([])
+            self._literals.append({})
         return number
 
     def add(self, template: int, literals: tuple[Any, ...]) -> int:
-        """File a leaf; gives template << SHIFT | its number there."""
+        """File a leaf; gives template << SHIFT | its number there. Literals that compare as equal make one leaf."""
         filed = self._literals[template]
-        filed.append(literals)
-        return template << SHIFT | len(filed) - 1
+        return template << SHIFT | filed.setdefault(literals, len(filed))
 
     def intern(self) -> Interned:
-        made = [self._make(t, filed) for t, filed in zip(self._templates, self._literals, strict=True)]
+        made = [self._make(t, list(filed)) for t, filed in zip(self._templates, self._literals, strict=True)]
         cells, cuts = {}, {}
         for a in self._attributes.values():
             cells[a.number] = _cells(a)

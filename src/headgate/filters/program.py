@@ -68,9 +68,12 @@ class Builder:
         # Rows are sorted by attribute, which is the order we want.
         ordered = sorted(rows, key=rows.__getitem__) if self._budget.variables else []
         self._bdd.declare(*(f"v{v}" for v in ordered))
+        self._constant = int(self._bdd.true)
         self._vars = {v: self._bdd.var(f"v{v}") for v in ordered}
+        self._literals: dict[int, Any] = {}
         self._rows = dict(rows)
-        self._row_of_name = {f"v{v}": row for v, row in rows.items()}
+        self._row_at = [rows[v] for v in ordered]
+        """By level, that is in the order of declaration."""
         self._dependencies = dependencies
         self._count = count
         self._roots: list[Any] = []
@@ -85,7 +88,7 @@ class Builder:
             made = self._build(tree)
             if self._count:
                 self._plain.append(made)
-            if made.var is not None:
+            if int(made) & ~1 != self._constant:
                 care = self._dependencies.care({self._rows[v]: self._vars[v] for v in variables})
                 made = made if care is None else cudd.restrict(made, care)
             if len(made) <= self._budget.nodes_a_literal * max(4, len(leaves)):
@@ -95,13 +98,27 @@ class Builder:
 
     def _build(self, tree: Tree) -> Any:
         if isinstance(tree, int):
-            var = self._vars[tree >> 1]
-            return ~var if tree & 1 else var
+            return self._literal(tree)
         joint, parts = tree
-        made = self._bdd.true if joint == "and" else self._bdd.false
+        made = None
         for part in parts:
-            made = (made & self._build(part)) if joint == "and" else (made | self._build(part))
+            other = self._literal(part) if isinstance(part, int) else self._build(part)
+            if made is None:
+                made = other
+            elif joint == "and":
+                made = made & other
+            else:
+                made = made | other
+        if made is None:
+            return self._bdd.true if joint == "and" else self._bdd.false
         return made
+
+    def _literal(self, edge: int) -> Any:
+        found = self._literals.get(edge)
+        if found is None:
+            var = self._vars[edge >> 1]
+            found = self._literals[edge] = ~var if edge & 1 else var
+        return found
 
     def _wide_edge(self, tree: Tree) -> int:
         """AND and OR nodes, shared by structure. Their values are numbered from -1 down until BDD nodes are counted."""
@@ -120,7 +137,7 @@ class Builder:
 
     def finish(self, rows: int, row_supports: NDArray[np.uint64], skip: bool) -> Program:
         """Flatten. `row_supports` has the attribute bit of every row; `skip` groups nodes by support."""
-        unrestricted = sum(1 for _ in _reachable(self._plain)) if self._count else 0
+        unrestricted = sum(1 for _ in _reachable(self._bdd, self._plain)) if self._count else 0
         nodes, edge_of = self._flatten(rows)
         first_wide = rows + len(nodes)
 
@@ -140,46 +157,46 @@ class Builder:
 
     def _flatten(self, rows: int) -> tuple[list[tuple[int, int, int]], Callable[[Any], int]]:
         """The BDD nodes, each right behind its children where they are new: neighbours stay in the cache."""
+        row_at = self._row_at
         numbers: dict[int, int] = {int(self._bdd.true): 0}
         nodes: list[tuple[int, int, int]] = []
-        for key, name, high, low in _reachable([r for r in self._roots if not isinstance(r, int)]):
+        for key, level, high, low in _reachable(self._bdd, [r for r in self._roots if not isinstance(r, int)]):
             numbers[key] = rows + len(nodes)
-            test = 2 * self._row_of_name[name]
-            nodes.append((test, 2 * numbers[high[0]] | high[1], 2 * numbers[low[0]] | low[1]))
+            nodes.append((2 * row_at[level], 2 * numbers[high & ~1] | (high & 1), 2 * numbers[low & ~1] | (low & 1)))
 
         def edge_of(root: Any) -> int:
-            return 2 * numbers[int(~root if root.negated else root)] | int(root.negated)
+            edge = int(root)
+            return 2 * numbers[edge & ~1] | (edge & 1)
 
         return nodes, edge_of
 
 
-Child = tuple[int, int]
-"""A node's key and whether the edge to it is complemented; keys are those of the regular nodes."""
+def _reachable(bdd: Any, roots: Sequence[Any]) -> Iterator[tuple[int, int, int, int]]:
+    """Every node under some roots, children first: (key, level, high, low).
 
-
-def _reachable(roots: Sequence[Any]) -> Iterator[tuple[int, str, Child, Child]]:
-    """Every node under some roots, children first: (key, variable, high, low)."""
-    seen: set[int] = set()
-    stack: list[tuple[Any, Any, Any]] = []
+    Edges are the numbers that CUDD gives them: the lowest bit says that it is complemented, the rest is the node's key.
+    """
+    seen = {int(bdd.true)}
+    stack: list[tuple[int, Any, int, int, int]] = []
     for root in roots:
-        stack.append((~root if root.negated else root, None, None))
+        key = int(root) & ~1
+        if key not in seen:
+            stack.append((key, root, -1, 0, 0))
         while stack:
-            u, high, low = stack.pop()
-            key = int(u)
-            if high is None:
-                if key in seen or u.var is None:
-                    continue
-                seen.add(key)
-                high, low = u.high, u.low
-                stack.append((u, high, low))
-                stack.append((~high if high.negated else high, None, None))
-                stack.append((~low if low.negated else low, None, None))
-            else:
-                yield key, u.var, _child(high), _child(low)
-
-
-def _child(u: Any) -> Child:
-    return (int(~u), 1) if u.negated else (int(u), 0)
+            key, u, level, high_edge, low_edge = stack.pop()
+            if level >= 0:
+                yield key, level, high_edge, low_edge
+                continue
+            if key in seen:
+                continue
+            seen.add(key)
+            high, low = u.high, u.low
+            high_edge, low_edge = int(high), int(low)
+            stack.append((key, None, u.level, high_edge, low_edge))
+            if high_edge & ~1 not in seen:
+                stack.append((high_edge & ~1, high, -1, 0, 0))
+            if low_edge & ~1 not in seen:
+                stack.append((low_edge & ~1, low, -1, 0, 0))
 
 
 def _grouped(rows: int, nodes: Edges, masks: NDArray[np.uint64], roots: Edges, unrestricted: int) -> Program:

@@ -11,6 +11,7 @@ the two equal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeVar
@@ -104,11 +105,108 @@ def cut(tokens: Tokens) -> Cut:
     tokens.check()
     if tokens.kinds[0] != "SELECT":
         try:
-            return _Cutter(tokens).cut()
+            return _plain(tokens) or _Cutter(tokens).cut()
         except (_NotPlain, LanguageError):
             pass
     parse_tokens(tokens)
     raise AssertionError("the grammar accepts what could not be cut: " + tokens.source[:200])
+
+
+_AND, _OR, _NOT, _LPAR, _RPAR = (CODES[kind] for kind in ("AND", "OR", "NOT", "LPAR", "RPAR"))
+_BETWEEN, _IN, _IS = CODES["BETWEEN"], CODES["IN"], CODES["IS"]
+_INFIX = "".join(CODES[k] for k in ("BETWEEN", "IN", "LIKE", "ILIKE", "CONTAINS", "STARTS", "ENDS", "MATCHES"))
+_INSIDE = f"[^{_AND}{_OR}{_NOT}{_LPAR}{_RPAR}{_BETWEEN}{CODES['LBRACE']}{CODES['RBRACE']}]"
+_ATOMS = re.compile(
+    f"((?:{_INSIDE}|(?<={_IN}){_LPAR}{_INSIDE}*{_RPAR}|(?<={_IS}){_NOT}|(?<={_INSIDE}){_NOT}(?=[{_INFIX}])"
+    f"|{_BETWEEN}{_INSIDE}+{_AND}(?={_INSIDE}))+)"
+)
+"""Atoms without parentheses of their own, but for those of IN, in the codes of a text's tokens."""
+_skeletons: dict[str, Structure | None] = {}
+_known: dict[tuple[str, ...], tuple[Form, tuple[Any, ...]]] = {}
+
+
+def _plain(tokens: Tokens) -> Cut | None:
+    """Cut at what stands between the atoms, in one search; None if some atom is not so simple.
+
+    What is left when the atoms are taken out, the skeleton, decides the structure, and texts share skeletons. Atoms are
+    known by their tokens: a book says many things many times.
+    """
+    parts = _ATOMS.split(tokens.codes)
+    between = parts[::2]
+    skeleton = "a".join(between)
+    if skeleton in _skeletons:
+        structure = _skeletons[skeleton]
+    else:
+        if len(_skeletons) >= _MOST:
+            _skeletons.clear()
+        try:
+            structure = _Skeleton(skeleton).read()
+        except _NotPlain:
+            structure = None
+        if len(skeleton) <= _LONGEST:
+            _skeletons[skeleton] = structure
+    if structure is None:
+        return None
+    pieces: list[Piece] = []
+    raws, stop = tokens.raws, 0
+    made = tuple.__new__  # of the millions of pieces this is done for, past the checks of a NamedTuple
+    for gap, code in zip(between, parts[1::2], strict=False):
+        start = stop + len(gap)
+        stop = start + len(code)
+        key = tuple(raws[start:stop])
+        known = _known.get(key)
+        if known is None:
+            known = _piece(tokens, start, stop)[:2]
+            if sum(map(len, key)) <= _LONGEST:
+                if len(_known) >= _MOST:
+                    _known.clear()
+                _known[key] = known
+        pieces.append(made(Piece, (known[0], known[1], start)))
+    return Cut(structure, pieces)
+
+
+class _Skeleton:
+    """AND, OR, NOT and parentheses around atoms, each a single character."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text + "."
+        self._at = 0
+        self._atoms = 0
+
+    def read(self) -> Structure:
+        structure = self._joined(_OR)
+        if self._at + 1 < len(self._text):
+            raise _NotPlain
+        return structure
+
+    def _joined(self, joint: str) -> Structure:
+        """Parts joined by OR, each of parts joined by AND; flat, as the grammar builds them."""
+        name = "or" if joint == _OR else "and"
+        parts: list[Structure] = []
+        while True:
+            part = self._joined(_AND) if joint == _OR else self._part()
+            if not isinstance(part, int) and part[0] == name:
+                parts.extend(part[1])
+            else:
+                parts.append(part)
+            if self._text[self._at] != joint:
+                return parts[0] if len(parts) == 1 else (name, tuple(parts))
+            self._at += 1
+
+    def _part(self) -> Structure:
+        sign = self._text[self._at]
+        self._at += 1
+        if sign == "a":
+            self._atoms += 1
+            return self._atoms - 1
+        if sign == _NOT:
+            return ("not", (self._part(),))
+        if sign == _LPAR:
+            inner = self._joined(_OR)
+            if self._text[self._at] == _RPAR:
+                self._at += 1
+                return inner
+        raise _NotPlain
 
 
 class _Cutter:
@@ -197,12 +295,16 @@ class _Cutter:
 _layouts: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
 _forms: dict[tuple[str, ...], Form] = {}
 _MOST = 200_000
+_LONGEST = 256
+"""What is longer is not remembered: the caches are bounded in their entries."""
 
 
 def _piece(tokens: Tokens, start: int, stop: int) -> Piece:
     code = tokens.codes[start:stop]
     layout = _layouts.get(code)
     if layout is None:
+        if len(_layouts) >= _MOST:
+            _layouts.clear()
         names = tuple(i for i, c in enumerate(code) if c in _NAMES)
         layout = _layouts[code] = names, tuple(i for i, c in enumerate(code) if c in _LITERALS)
     raws = tokens.raws

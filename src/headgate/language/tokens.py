@@ -46,20 +46,19 @@ _MEANT = re.compile(
 KEYWORDS = frozenset(RESERVED) | frozenset(SOFT)
 
 _WORD = r"(?:[^\W\d]\w*|`(?:[^`]|``)+`)"
-_PLAIN = re.compile(
-    rf"""
-      (?P<skip>\s+|--[^\n]*)
-    | (?P<NAME>{_WORD}(?:\.{_WORD})*)
+_TOKEN = rf"""
+      (?P<NAME>{_WORD}(?:\.{_WORD})*)
     | (?P<FLOAT>(?:\d+\.\d+|\.\d+|\d+\.(?!\w))(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)
     | (?P<INT>\d+)
     | (?P<STRING>'(?:[^']|'')*')
     | (?P<symbol><>|!=|<=|>=|[-(){{}}\[\],.;=<>+*/%])
     | (?P<SCOPED>\$[12]?\.{_WORD}(?:\.{_WORD})*)
     | (?P<VAR>\?\w+)
-    | (?P<ERROR>'[^\n]*|`[^\n]*|"[^"\n]*"?|.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+    | (?P<ERROR>'[^\n]*|`[^\n]*|"[^"\n]*"?|\S)
+    """
+_PLAIN = re.compile(rf"(?P<skip>\s+|--[^\n]*) | {_TOKEN}", re.VERBOSE | re.DOTALL)
+_RAW = re.compile(re.sub(r"\?P<\w+>", "?:", _TOKEN), re.VERBOSE | re.DOTALL)
+"""The same tokens without their kinds: searched for, it leaves out what is white by itself."""
 _GRAPH = re.compile(
     rf"""
       (?P<skip>\s+|\#[^\n]*|--[^\n]*)
@@ -99,17 +98,26 @@ LIMITS = Limits()
 class Tokens:
     """The tokens of one statement (without its `;`): kinds, raw texts and positions, in columns."""
 
-    __slots__ = ("__dict__", "kinds", "limits", "raws", "source", "starts")
+    __slots__ = ("__dict__", "kinds", "limits", "raws", "source")
 
     def __init__(self, source: str, limits: Limits = LIMITS) -> None:
         self.source = source
         self.limits = limits
         self.kinds: list[str] = []
         self.raws: list[str] = []
-        self.starts: list[int] = []
 
     def __len__(self) -> int:
         return len(self.kinds)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where each token begins. Looked for when it is asked for: only white space stands between raw tokens."""
+        found, at = [], 0
+        for raw in self.raws:
+            at = self.source.index(raw, at)
+            found.append(at)
+            at += len(raw)
+        return found
 
     def part(self, start: int, stop: int) -> Tokens:
         """Some of the tokens, as if they were all."""
@@ -120,8 +128,7 @@ class Tokens:
     @cached_property
     def codes(self) -> str:
         """One character a token: its kind."""
-        codes = CODES
-        return "".join([codes[k] for k in self.kinds])
+        return "".join(map(CODES.__getitem__, self.kinds))
 
     @cached_property
     def shape(self) -> str:
@@ -156,13 +163,13 @@ class Tokens:
         if "ERROR" in self.kinds:
             i = self.kinds.index("ERROR")
             raise self.error(_stray(self.raws[i], i, "GRAPH" in self.kinds[:i]))
-        if self.starts and self.starts[-1] - self.starts[0] > limits.characters:
+        long = len(self.source) > min(limits.characters, limits.literal)  # a script may be, its statements not
+        if long and self.starts[-1] - self.starts[0] > limits.characters:
             raise self.error(LimitExceeded(f"the text is longer than {limits.characters:,} characters", at=0))
         if len(self.kinds) > limits.tokens:
             message = f"the text has more than {limits.tokens:,} words and signs"
             raise self.error(LimitExceeded(message, "split it into several subscriptions", at=limits.tokens))
-        span = self.starts[-1] + len(self.raws[-1]) - self.starts[0] if self.starts else 0
-        for i, kind in enumerate(self.kinds if span > limits.literal else ()):
+        for i, kind in enumerate(self.kinds if long else ()):
             if kind == "STRING" and len(self.raws[i]) > limits.literal:
                 raise self.error(LimitExceeded(f"a text literal is longer than {limits.literal:,} characters", at=i))
         if len(self.kinds) > limits.depth:
@@ -261,8 +268,8 @@ def _stray(raw: str, at: int, graph: bool) -> LanguageError:
 
 def statements(source: str, limits: Limits = LIMITS) -> Iterator[Tokens]:
     """The statements of a script, one `Tokens` each; empty ones are left out."""
-    tokens = Tokens(source, limits)
-    kinds, raws, starts = tokens.kinds, tokens.raws, tokens.starts
+    tokens, starts = _begun(source, limits)
+    kinds, raws = tokens.kinds, tokens.raws
     braces = 0  # depth inside GRAPH braces; 0 outside
     parens = 0  # depth of parentheses inside GRAPH braces: FILTER ( ... ) there is plain
     iri_next = False
@@ -282,8 +289,8 @@ def statements(source: str, limits: Limits = LIMITS) -> Iterator[Tokens]:
                 if kind == "SEMICOLON" and (braces == 0 or _RESUME.match(source, m.start())):
                     if kinds:
                         yield tokens
-                    tokens = Tokens(source, limits)
-                    kinds, raws, starts = tokens.kinds, tokens.raws, tokens.starts
+                    tokens, starts = _begun(source, limits)
+                    kinds, raws = tokens.kinds, tokens.raws
                     braces = parens = 0
                     iri_next = False
                     if graph:
@@ -331,6 +338,13 @@ def statements(source: str, limits: Limits = LIMITS) -> Iterator[Tokens]:
         yield tokens
 
 
+def _begun(source: str, limits: Limits) -> tuple[Tokens, list[int]]:
+    tokens = Tokens(source, limits)
+    starts: list[int] = []
+    tokens.starts = starts
+    return tokens, starts
+
+
 def _opens_graph(kinds: list[str]) -> bool:
     """Whether the brace just read belongs to GRAPH [HOM] [column]."""
     for kind in kinds[-2:-5:-1]:
@@ -341,8 +355,40 @@ def _opens_graph(kinds: list[str]) -> bool:
     return False
 
 
+class _Kinds(dict[str, str]):
+    """The kind of a token outside GRAPH braces, by its text: looked up in a text that has been seen, found in a new one."""
+
+    most = 200_000
+    longest = 64
+
+    def __missing__(self, raw: str) -> str:
+        m = _PLAIN.match(raw)
+        kind = m.lastgroup if m is not None else None
+        assert kind is not None
+        if kind == "symbol":
+            kind = SYMBOLS[raw]
+        elif kind == "SCOPED":
+            kind = SCOPES[raw[1]]
+        elif kind == "NAME" and (upper := raw.upper()) in KEYWORDS:
+            kind = upper
+        if len(raw) <= self.longest:
+            if len(self) >= self.most:
+                self.clear()
+            self[raw] = kind
+        return kind
+
+
+_kinds = _Kinds()
+
+
 def tokenise(text: str, limits: Limits = LIMITS) -> Tokens:
     """The tokens of a text that is one statement or one body."""
+    if ";" not in text and "--" not in text:
+        tokens = Tokens(text, limits)
+        tokens.raws = _RAW.findall(text)
+        tokens.kinds = list(map(_kinds.__getitem__, tokens.raws))
+        if tokens.kinds and "GRAPH" not in tokens.kinds and tokens.kinds[0] != "PREFIX":
+            return tokens
     parts = list(statements(text, limits))
     if not parts:
         hint = "write a predicate, such as price < 100, or SELECT ... FROM ..."

@@ -8,7 +8,7 @@ scheduler decides the residual formulas with as few calls as it can.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -65,7 +65,7 @@ class LateIndex:
         asked, rows, part = self._open(columns)
         if not len(asked):
             return Hits.none(), []
-        answers, failed = self._graphs(part, rows)
+        answers, failed = self._graphs(columns, rows)
         early = self.early.evaluate(part) if self.early is not None else None
         local = np.searchsorted(rows, asked.event)
         outcome = self.engine.run(self.operators, part, Hits(local, asked.slot), early=early, given=answers)
@@ -77,7 +77,7 @@ class LateIndex:
         asked, rows, part = self._open(columns)
         if not len(asked):
             return Open(asked, rows, None, [])
-        answers, failed = self._graphs(part, rows)
+        answers, failed = self._graphs(columns, rows)
         early = self.early.evaluate(part) if self.early is not None else None
         return Open(asked, rows, self.engine.batch(self.operators, part, early, answers), failed)
 
@@ -88,12 +88,16 @@ class LateIndex:
         return asked, rows, columns.take(rows)
 
     def _graphs(
-        self, part: Columns, rows: NDArray[np.int64]
+        self, columns: Columns, rows: NDArray[np.int64]
     ) -> tuple[Callable[[int, Predicate], Answer] | None, list[Failed]]:
-        """The answers of all GRAPH patterns on these events."""
+        """The answers of all GRAPH patterns on some events, which are counted as in `rows`.
+
+        The whole batch is handed on, for its graphs are read once for all segments.
+        """
         if self.patterns is None:
             return None, []
-        hits = self.graphs.evaluate(self.patterns, part, None)
+        hits = self.graphs.evaluate(self.patterns, columns, rows=rows)
+        hits = replace(hits, event=np.searchsorted(rows, hits.event), unknown=np.searchsorted(rows, hits.unknown))
         found = _answers(hits, self.pattern_of)
         unknown = frozenset(hits.unknown.tolist())
         numbers = self.pattern_of
@@ -102,7 +106,7 @@ class LateIndex:
             answer = found.get((event, numbers[predicate]))
             return answer if answer is not None else MISSING if event in unknown else FAILS
 
-        return given, [Failed(int(rows[t.event]), None, t.reason, t.code) for t in hits.troubles]
+        return given, [Failed(t.event, None, t.reason, t.code) for t in hits.troubles]
 
 
 @dataclass(frozen=True, eq=False)

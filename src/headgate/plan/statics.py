@@ -58,16 +58,16 @@ class FilterStatic:
     late: LateIndex | None
     late_numbers: NDArray[np.int32]
 
-    @property
-    def needs(self) -> frozenset[Path]:
-        return frozenset() if self.late is None else self.late.needs
-
     def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
         found = self.filters.evaluate(columns)
         slot = self.filter_numbers[found.slot]
         order = np.lexsort((slot, found.event))
         hits = Hits(found.event[order], slot[order].astype(np.int32))
         return hits, None if self.late is None else LateWaiting(self.late.open(columns), self.late_numbers)
+
+    @property
+    def needs(self) -> frozenset[Path]:
+        return frozenset() if self.late is None else self.late.needs
 
     @staticmethod
     def maker(engine: OperatorEngine, graphs: Callable[[str, Catalogue], GraphEngine], catalogue: Catalogue) -> Static:

@@ -164,9 +164,10 @@ class Index:
                 if level.streams[stream] in found:
                     found[level.streams[stream]].update(test.needs)
             for union in level.level.unions:
-                for side, index in zip(union.sides, level.sides[union.name], strict=True):
+                for side, side_test in zip(union.sides, level.sides[union.name], strict=True):
+                    if side.stream in found and side_test is not None:
+                        found[side.stream].update(side_test.needs)
                     if side.stream in found:
-                        found[side.stream].update(index.needs if index is not None else ())
                         found[side.stream].update(a.path for a in union.schema)
                         if side.source is not None:
                             body = ast.walk(event_paths(side.source.where))

@@ -26,7 +26,7 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 from headgate import Plan, Subscriptions, UsageError
 from headgate.language.catalogue import nearest
 from headgate.schema import Path, Schema
-from headgate.spark.frame import EVENT, EventId, selected
+from headgate.spark.frame import EVENT, EVERY, EventId, routed, selected
 from headgate.spark.shards import SHARD_SIZE, shards
 from headgate.spark.ship import Shipment, ship
 from headgate.spark.worker import Matching
@@ -78,8 +78,9 @@ def match(
 
     `event_id` names what identifies an event for ever: a column, several, or an expression; of any type. A frame read
     from Kafka has its own. With `json` the events are texts in that column, decoded by Headgate, so that a broken one
-    is an error row. `plans` is a folder that all hosts see; without it the plan travels through the session. A book
-    larger than `shard` subscriptions is compiled and shipped in several parts.
+    is an error row; `on="*"` then takes events of every stream, each with its stream in the column `stream`. `plans` is
+    a folder that all hosts see; without it the plan travels through the session. A book larger than `shard`
+    subscriptions is compiled and shipped in several parts.
     """
     if output not in OUTPUTS:
         raise UsageError(f"output = {output!r} is unknown", f"choose one of {', '.join(OUTPUTS)}")
@@ -107,7 +108,9 @@ def matched(
 ) -> DataFrame:
     """As `match`, for plans that are with the workers; if `lenient`, a column that a frame lacks is null everywhere."""
     inputs = {
-        stream: selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json, lenient)
+        stream: routed(frame, event_ids.get(stream), json)
+        if stream == EVERY
+        else selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json, lenient)
         for stream, frame in frames.items()
     }
     kinds = {frame.schema[EVENT].dataType for frame in inputs.values()}
@@ -175,7 +178,7 @@ def _frames(df: DataFrame | Mapping[str, DataFrame], on: str | None) -> Mapping[
 
 def _stream(name: str | None, shipped: Shipped) -> str:
     if name is not None:
-        if name not in shipped.schemas:
+        if name not in shipped.schemas and name != EVERY:
             known = ", ".join(shipped.schemas) or "none"
             raise UsageError(f"there is no stream {name}", nearest(name, shipped.schemas, f"the book has: {known}"))
         return name

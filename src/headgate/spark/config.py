@@ -5,7 +5,7 @@
     checkpoint = "state"
     trigger = "5 seconds"                # or "available": stop when all has been read
 
-    [sources.stock]                      # one table for each stream
+    [sources.stock]                      # one table for each stream; [sources."*"] is the whole event log of the store
     format = "json"                      # parquet, csv, kafka, socket, rate, headgate (the event log of the store)
     path = "ticks"
     event_id = "id"                      # kafka and headgate bring their own
@@ -28,6 +28,7 @@ from typing import Any
 
 from headgate.errors import UsageError
 from headgate.language.catalogue import nearest
+from headgate.spark.frame import EVERY
 
 FILES = ("json", "parquet", "csv")
 SOURCES = (*FILES, "kafka", "socket", "rate", "headgate")
@@ -108,6 +109,8 @@ def parse(given: Mapping[str, Any]) -> Config:
             problems.append(f"{at}: it must be a table: [sources.{stream}]")
             continue
         _part(table, _SOURCE, SOURCES, at, problems)
+        if stream == EVERY and table.get("format") != "headgate":
+            problems.append(f"{at}.format: only the event log, headgate, has events of every stream")
         made: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items() if k in _SOURCE}
         made["options"] = _texts(_table(table, "options"))
         sources[stream] = Source(**{"format": "", **made})

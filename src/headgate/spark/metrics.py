@@ -1,7 +1,8 @@
 """What a running query does, in numbers: for a person, for a log, and for Prometheus as text.
 
-The counts come with the rows of a batch, and cost no pass of their own; the lag comes from the progress that Spark
-reports to its listeners. (Spark's `observe` would do for some sinks, but a sink may write in a way that never reports.)
+The counts come with the rows of a batch, and cost no pass of their own: a sink may write in a way that never reports what
+it wrote. The lag comes from the progress that Spark reports to its listeners, which also has, under the name of the query,
+how many events `observe` saw.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 
 from headgate.operators import travel
 from headgate.plan import Plan
-from headgate.spark import cache
+from headgate.spark import cache, learned
 from headgate.spark.cache import Fetch, Filed
 from headgate.spark.session import is_connect, is_local
 from headgate.store import Store
@@ -48,6 +48,12 @@ class Shipment:
     origins: tuple[str, ...]
     operators: bytes = b""
     """The users' operators that the plans may call; they are code and travel with the task."""
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that all hosts see, if there is one."""
+        folders = [o for o in self.origins if not o.startswith((_SESSION, _STORE))]
+        return Path(folders[0]) if folders else None
 
     @property
     def bytes(self) -> int:
@@ -72,6 +78,7 @@ def ship(
     filed = tuple(_file(plan, where) for plan in plans)
     names = cache.keep(partial(_write_names, sorted(gone)), where) if gone else None
     called = _operators(plans)
+    learned.share(plans, called, where)
     every = (*filed, *([names] if names else []))
     if where is not None:
         return Shipment(filed, names, (str(where.absolute()),), called)

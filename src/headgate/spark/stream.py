@@ -12,6 +12,8 @@ an operator may cost much and a source may be slow.
 
 from __future__ import annotations
 
+import logging
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +30,7 @@ from headgate.schema import Schema
 from headgate.spark.batch import Shipped, matched, split
 from headgate.spark.checkpoint import Claim, claim
 from headgate.spark.follow import Follower
-from headgate.spark.frame import EVENT, EventId, event_column, selected
+from headgate.spark.frame import EVENT, EVERY, STREAM, EventId, absent, event_column, routed, selected
 from headgate.spark.metrics import Listener, Metrics
 from headgate.spark.session import is_connect
 from headgate.spark.shards import SHARD_SIZE
@@ -36,9 +38,11 @@ from headgate.spark.ship import ship
 from headgate.spark.sinks import Each, Notifications, Sink, sink_of
 from headgate.store import Store
 
-STREAM = "__stream"
+log = logging.getLogger("headgate.spark")
+
 AVAILABLE = "available"
 _PART = "__{}"
+_UNITS = "millisecond|second|minute|hour|day"
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,14 @@ def start(
     `sink` and `errors` are sinks: one of `headgate.spark.sinks`, a function of a frame and a batch number, "console",
     "store", or the path of a folder. `checkpoint` is a folder of this query alone. `trigger` is an interval such as
     "5 seconds", or "available" to stop when all that is there has been read. The other arguments are those of `match`.
+
+    A query reads the streams that it was started with. A stream that is declared later needs a query of its own, and this
+    one says so in its log; only `on="*"`, over the whole event log of the store, takes up new streams as they come.
     """
     book = store if isinstance(store, Store) else Store(store)
     if checkpoint is None:
         raise UsageError("a query needs a checkpoint: a folder where it keeps how far it has come", "say checkpoint=")
+    _interval(trigger)
     frames = _named(df, on, book)
     for stream, frame in frames.items():
         if not frame.isStreaming:
@@ -102,11 +110,16 @@ def start(
     follower = Follower(book, shard)
     plans_now = follower.at(book.version).plans
     for stream, frame in frames.items():
+        if stream == EVERY:
+            routed(frame, ids.get(stream), json)
+            continue
         # What is wrong with the frames is said before the query starts.
         reads = frozenset().union(*(p.needs(stream) for p in plans_now))
         schema = plans_now[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
         selected(frame, schema, reads, ids.get(stream), json)
     whole = _union({s: _identified(f, ids.get(s)) for s, f in frames.items()})
+    # Spark's own progress tells how many events a batch has, to whoever listens.
+    whole = whole.observe(name, fn.count(fn.lit(1)).alias("events"))
     numbers = metrics or Metrics(name)
     spark = whole.sparkSession
     streams = tuple(frames)
@@ -125,6 +138,12 @@ def start(
     return Running(writer.start(), numbers, listener)
 
 
+def _interval(trigger: str | None) -> None:
+    """Spark finds a wrong interval late, and names a class of its own."""
+    if trigger not in (None, AVAILABLE) and not re.fullmatch(rf"\s*\d+\s*({_UNITS})s?\s*", trigger or "", re.I):
+        raise UsageError(f"trigger = {trigger!r} is no interval", 'say "5 seconds", "100 milliseconds", or "available"')
+
+
 @dataclass
 class Batches:
     """What is done with each micro-batch. Over Connect it is pickled to the server, where it makes its state anew."""
@@ -141,6 +160,8 @@ class Batches:
     metrics: Metrics
     follower: Follower | None = None
     _claim: Claim | None = None
+    _said: set[str] = field(default_factory=set)
+    _seen: dict[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_claim": None, "follower": None}
@@ -160,25 +181,53 @@ class Batches:
         spark = df.sparkSession
         sent = ship(parts.plans, spark, gone=parts.gone, folder=self.plans, beside_driver=True, store=self.store)
         shipped = Shipped.of(sent, parts.plans)
-        _describe(spark, f"{self.name}: batch {batch}, version {version}, matching")
-        result = self._matched(df, shipped).persist()
-        try:
-            done = _account(result)
-            rows = result.where("id IS NOT NULL")
-            _describe(spark, f"{self.name}: batch {batch}, version {version}, matches to {self.sink.name}")
-            if isinstance(self.sink, Notifications) and isinstance(self.errors, Notifications):
-                self.sink.write(rows, query, batch)
-            else:
-                matches, bad = split(rows)
-                self.sink.write(matches, query, batch)
-                if done["errors"]:
-                    _describe(spark, f"{self.name}: batch {batch}, version {version}, errors to {self.errors.name}")
-                    self.errors.write(bad, query, batch)
-        finally:
-            result.unpersist()
+        self._missing(df, shipped)
+        done = self._written(self._matched(df, shipped), query, batch, version)
         facts = {"version": version, "plan_bytes": sent.bytes}
         facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone)
         self.metrics.batch(batch, time.perf_counter() - began, **done, **facts)
+
+    def _missing(self, df: DataFrame, shipped: Shipped) -> None:
+        """Say once what subscriptions need and this query does not have: it was not so when the query started."""
+        if EVERY in self.streams:
+            return
+        for stream in [s for s, paths in shipped.needs.items() if paths and s not in self.streams]:
+            self._warn(f"query {self.name} does not read stream {stream}: start a query with a frame for it")
+        for stream in self.streams if self.json is None else ():
+            needs = shipped.reads(stream) - self._seen.get(stream, frozenset())
+            if needs:
+                self._seen[stream] = shipped.reads(stream)
+                for path in absent(_part(df, stream, self.streams), needs):
+                    self._warn(
+                        f"query {self.name}: the frame of {stream} has no column {path}, which subscriptions need now: "
+                        "it counts as missing in every event"
+                    )
+
+    def _warn(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            log.warning("%s", text)
+
+    def _written(self, result: DataFrame, query: str, batch: int, version: int) -> dict[str, int]:
+        """Matches and errors to their sinks; how many there were, and events. This is what makes Spark do the work."""
+        spark, about = result.sparkSession, f"{self.name}: batch {batch}, version {version}"
+        if isinstance(self.sink, Notifications) and isinstance(self.errors, Notifications):
+            # One job: each costs more than the matching of a small batch.
+            _describe(spark, f"{about}, matches and errors to {self.sink.name}")
+            return self.sink.take(result, query, batch)
+        _describe(spark, f"{about}, matching")
+        result = result.persist()
+        try:
+            done = _account(result)
+            matches, bad = split(result.where("id IS NOT NULL"))
+            _describe(spark, f"{about}, matches to {self.sink.name}")
+            self.sink.write(matches, query, batch)
+            if done["errors"]:
+                _describe(spark, f"{about}, errors to {self.errors.name}")
+                self.errors.write(bad, query, batch)
+        finally:
+            result.unpersist()
+        return done
 
     def _matched(self, df: DataFrame, shipped: Shipped) -> DataFrame:
         frames = {s: _part(df, s, self.streams) for s in self.streams}
@@ -202,6 +251,8 @@ def _named(df: DataFrame | Mapping[str, DataFrame], on: str | None, store: Store
     if isinstance(df, Mapping):
         if on is not None or not df:
             raise UsageError("pass {stream: frame}, and no `on` with it", "the keys name the streams")
+        if EVERY in df and len(df) > 1:
+            raise UsageError('"*" reads every stream, and stands alone', "start a query for each of the two")
         return dict(df)
     if on is not None:
         return {on: df}
@@ -217,7 +268,7 @@ def _declare(store: Store, frames: Mapping[str, DataFrame], json: str | None) ->
     book = store.book()
     for stream, frame in frames.items():
         used = any(book[name].stream == stream for name in book)
-        if json is None and stream not in book.streams and not used:
+        if json is None and stream not in book.streams and not used and stream != EVERY:
             store.stream(stream, Schema.from_spark(stream, frame.schema))
 
 

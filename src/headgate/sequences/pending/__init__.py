@@ -17,7 +17,7 @@ import numpy as np
 from headgate.engine import Hits
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals
-from headgate.sequences.pending.kernels import useful
+from headgate.sequences.pending.kernels import SETTLED, WANTED, useful
 from headgate.sequences.static.index import Undecided, Waiting
 from headgate.sequences.tables import Batch, Ints, Runs, Tables
 
@@ -137,7 +137,7 @@ def advance_asking(p: Tables, b: Batch, runs: Runs, pending: Pending) -> tuple[R
     """One batch through the kernel, which stops before each epoch that has something open; the accepted runs."""
     accepted: list[Ints] = []
     at = b.first
-    marks, wanted = np.zeros((2, len(p.group_from)), np.int64)
+    state = np.zeros(len(p.slots), np.int64)
     epochs: dict[int, list[int]] = {}
     for place in pending.places():
         begin = int(np.searchsorted(b.t1[b.first :], b.t1[b.first + place])) + b.first
@@ -153,8 +153,9 @@ def advance_asking(p: Tables, b: Batch, runs: Runs, pending: Pending) -> tuple[R
                 stamp += 1
                 holding = np.concatenate([known, np.array(pending.held(place), np.int64)])
                 waiting = np.array(list(pending.open(place)), np.int64)
-                useful(p, b, runs, b.first + place, holding, waiting, marks, wanted, stamp)
-                asked = waiting[wanted[waiting] == stamp].tolist()
+                useful(p, b, runs, b.first + place, holding, waiting, state, stamp)
+                asked = waiting[state[waiting] == WANTED].tolist()
+                state[waiting] = SETTLED
                 if not asked:
                     break
                 pending.ask([(place, asked)])

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from headgate.sequences.programs.kernels import DECIDED, END, STACK, execute, holds
+from headgate.sequences.programs.kernels import DECIDED, END, STACK, holds, mark, marked
 from headgate.sequences.runs.kernels import bucket_of
 from headgate.sequences.tables import (
     ABSENT_STEP,
-    BOUND,
     EDGE_FROM,
     EDGE_PROGRAM,
-    EDGE_SLOT,
     EDGE_TO,
     FOLD_STEP,
     GROUP,
     GROUP_COLUMN,
+    GROUP_FROM,
+    GROUP_TO,
     HANDLES,
     KEEP,
     KEEP_SLOT,
@@ -27,57 +27,64 @@ from headgate.sequences.tables import (
     NEXT,
     NODE,
     PLACE,
-    START_PROGRAM,
+    START_FROM,
+    START_TO,
     T0,
     T1,
     THETA,
+    UNTIL,
     Batch,
     Ints,
     Runs,
     Tables,
 )
 
+SETTLED, OPEN, WANTED = 0, 1, 2
+"""What is known of a slot on this event: all there is to know, nothing yet, or that it should be asked now."""
+
 
 @njit(cache=True)
-def useful(
-    p: Tables, b: Batch, s: Runs, e: int, holding: Ints, waiting: Ints, marks: Ints, wanted: Ints, stamp: int
-) -> None:
-    """Sets `wanted` to the stamp for those of the `waiting` slots that decide what happens next to a run or a start.
+def useful(p: Tables, b: Batch, s: Runs, e: int, holding: Ints, waiting: Ints, state: Ints, stamp: int) -> None:
+    """Sets `state` to WANTED for those of the `waiting` slots that decide what happens next to a run or a start.
 
-    In `marks`, what holds has the stamp and what waits its negative. A predicate behind another one that waits, such as
-    that of an edge behind theta, is not wanted yet.
+    `state` has a place for every slot and is OPEN for those that wait. A predicate behind another one that waits, such
+    as that of an edge behind theta, is not wanted yet.
     """
+    size = 64
+    while size < 2 * len(holding):
+        size *= 2
+    marks = np.zeros(size, np.int64)
     for slot in holding:
-        marks[slot] = stamp
+        mark(marks, stamp, slot)
     for slot in waiting:
-        marks[slot] = -stamp
+        state[slot] = OPEN
     stack = np.zeros((STACK, 2), np.int64)
     work = np.zeros(p.width, np.int64)
     work[HANDLES : p.cells_at] = -1
     work[T0], work[T1], work[HANDLES] = b.t0[e], b.t1[e], e
     stream = b.stream[e]
-    slots = len(holding) + len(waiting)
-    free = p.free_from[stream + 1] - p.free_from[stream]
-    for i in range(-free, slots):
+    for i in range(-1, len(holding) + len(waiting)):
         slot = -1 if i < 0 else _nth(holding, waiting, i)
-        lo, hi = (p.free_from[stream + 1] + i, p.free_from[stream + 1] + i + 1) if i < 0 else _of(p.start_from, slot)
-        for si in range(lo, hi):
-            program = p.start_table[p.free_starts[si] if i < 0 else p.starts[si], START_PROGRAM]
-            if _waits(p.code, program, marks, stamp):
-                _want(p.code, program, marks, wanted, stamp)
+        lo, hi = p.free_from[stream], p.free_from[stream + 1]
+        if slot >= 0:
+            lo, hi = p.slots[slot, START_FROM], p.slots[slot, START_TO]
+        for start in range(lo, hi):
+            program = p.starts[start, EDGE_PROGRAM]
+            if _waits(p.code, program, state):
+                _want(p.code, program, state)
             elif (
                 slot >= 0
-                and marks[slot] == -stamp
+                and state[slot] == OPEN
                 and holds(p.code, program, s.rows, 0, work, b, e, b.t1[e], marks, stamp, stack, p.cells_at)
             ):
-                wanted[slot] = stamp
-    free = p.open_from[stream + 1] - p.open_from[stream]
-    for i in range(-free, slots):
+                state[slot] = WANTED
+    for i in range(-1, len(holding) + len(waiting)):
         slot = -1 if i < 0 else _nth(holding, waiting, i)
-        lo, hi = (p.open_from[stream + 1] + i, p.open_from[stream + 1] + i + 1) if i < 0 else _of(p.group_from, slot)
-        for gi in range(lo, hi):
-            g = p.open_groups[gi] if i < 0 else p.groups[gi]
-            _ask_group(p, b, s, g, slot, e, holding, waiting, marks, wanted, stamp, work, stack)
+        lo, hi = p.open_from[stream], p.open_from[stream + 1]
+        if slot >= 0:
+            lo, hi = p.slots[slot, GROUP_FROM], p.slots[slot, GROUP_TO]
+        for g in range(lo, hi):
+            _ask_group(p, b, s, g, slot, e, holding, waiting, marks, state, stamp, work, stack)
 
 
 @njit(cache=True)
@@ -86,31 +93,26 @@ def _nth(holding: Ints, waiting: Ints, i: int) -> int:
 
 
 @njit(cache=True)
-def _of(offsets: Ints, i: int) -> tuple[int, int]:
-    return int(offsets[i]), int(offsets[i + 1])
-
-
-@njit(cache=True)
-def _waits(code: Ints, pc: int, marks: Ints, stamp: int) -> bool:
+def _waits(code: Ints, pc: int, state: Ints) -> bool:
     """Does the program at `pc` look at a slot that waits?"""
     if pc < 0:
         return False
     while code[pc, 0] != END:
-        if code[pc, 0] == DECIDED and (marks[code[pc, 1]] == -stamp or marks[code[pc, 2]] == -stamp):
+        if code[pc, 0] == DECIDED and (state[code[pc, 1]] != SETTLED or state[code[pc, 2]] != SETTLED):
             return True
         pc += 1
     return False
 
 
 @njit(cache=True)
-def _want(code: Ints, pc: int, marks: Ints, wanted: Ints, stamp: int) -> None:
+def _want(code: Ints, pc: int, state: Ints) -> None:
     if pc < 0:
         return
     while code[pc, 0] != END:
         if code[pc, 0] == DECIDED:
             for k in (1, 2):
-                if marks[code[pc, k]] == -stamp:
-                    wanted[code[pc, k]] = stamp
+                if state[code[pc, k]] == OPEN:
+                    state[code[pc, k]] = WANTED
         pc += 1
 
 
@@ -125,14 +127,14 @@ def _ask_group(
     holding: Ints,
     waiting: Ints,
     marks: Ints,
-    wanted: Ints,
+    state: Ints,
     stamp: int,
     work: Ints,
     stack: Ints,
 ) -> None:
     """The runs of a group that this event may affect; `slot` is the static part of their theta."""
     rows, now = s.rows, b.t1[e]
-    bucket, key = bucket_of(p, b, g, e, s.scalars[MASK])
+    bucket, key = bucket_of(p.groups, b.cells, b.defined, g, e, s.scalars[MASK])
     if bucket < 0:
         return
     r = s.heads[bucket]
@@ -141,30 +143,26 @@ def _ask_group(
         r = rows[r, NEXT]
         n = rows[here, NODE]
         if p.nodes[n, GROUP] != g or not (
-            p.group_table[g, GROUP_COLUMN] < 0 or (rows[here, KEYED] == 1 and rows[here, KEY] == key)
+            p.groups[g, GROUP_COLUMN] < 0 or (rows[here, KEYED] == 1 and rows[here, KEY] == key)
         ):
             continue
         kind = p.nodes[n, KIND]
-        if (now - rows[here, T0] + 1 > p.nodes[n, BOUND] and kind != ABSENT_STEP) or b.t0[e] <= rows[here, T1]:
+        if now > rows[here, UNTIL] or b.t0[e] <= rows[here, T1]:
             continue
         theta = p.nodes[n, THETA]
-        ready = not _waits(p.code, theta, marks, stamp)
-        if (
-            ready
-            and theta >= 0
-            and execute(p.code, theta, rows, here, rows[here], b, e, now, marks, stamp, stack, p.cells_at) != 1
-        ):
+        ready = not _waits(p.code, theta, state)
+        if ready and not holds(p.code, theta, rows, here, work, b, e, now, marks, stamp, stack, p.cells_at):
             continue
-        if slot >= 0 and marks[slot] == -stamp:
-            wanted[slot] = stamp
+        if slot >= 0 and state[slot] != SETTLED:
+            state[slot] = WANTED
             return
         if not ready:
-            _want(p.code, theta, marks, wanted, stamp)
+            _want(p.code, theta, state)
         elif kind != ABSENT_STEP:
             work[:] = rows[here]
             work[T1] = now
             work[HANDLES + p.nodes[n, PLACE]] = e
-            _ask_edges(p, b, rows, here, n, e, holding, waiting, marks, wanted, stamp, work, stack)
+            _ask_edges(p, b, rows, here, n, e, holding, waiting, marks, state, stamp, work, stack)
 
 
 @njit(cache=True)
@@ -178,7 +176,7 @@ def _ask_edges(
     holding: Ints,
     waiting: Ints,
     marks: Ints,
-    wanted: Ints,
+    state: Ints,
     stamp: int,
     work: Ints,
     stack: Ints,
@@ -187,12 +185,13 @@ def _ask_edges(
     now, fold = b.t1[e], p.nodes[n, KIND] == FOLD_STEP
     if fold:
         slot, keep = p.nodes[n, KEEP_SLOT], p.nodes[n, KEEP]
-        if slot >= 0 and marks[slot] != stamp:
-            if marks[slot] == -stamp:
-                wanted[slot] = stamp
+        if slot >= 0 and state[slot] != SETTLED:
+            state[slot] = WANTED
             return
-        if _waits(p.code, keep, marks, stamp):
-            _want(p.code, keep, marks, wanted, stamp)
+        if slot >= 0 and not marked(marks, stamp, slot):
+            return
+        if _waits(p.code, keep, state):
+            _want(p.code, keep, state)
             return
         if not holds(p.code, keep, rows, r, work, b, e, now, marks, stamp, stack, p.cells_at):
             return
@@ -202,21 +201,21 @@ def _ask_edges(
         left, right = p.nodes[n, EDGE_FROM], last
         while left < right:
             middle = (left + right) // 2
-            if p.edges[middle, EDGE_SLOT] < slot:
+            if p.edge_slots[middle] < slot:
                 left = middle + 1
             else:
                 right = middle
-        while left < last and p.edges[left, EDGE_SLOT] == slot:
+        while left < last and p.edge_slots[left] == slot:
             program = p.edges[left, EDGE_PROGRAM]
             left += 1
-            waits = slot >= 0 and marks[slot] == -stamp
-            if _waits(p.code, program, marks, stamp):
+            waits = slot >= 0 and state[slot] != SETTLED
+            if _waits(p.code, program, state):
                 if waits:
-                    wanted[slot] = stamp
+                    state[slot] = WANTED
                 else:
-                    _want(p.code, program, marks, wanted, stamp)
+                    _want(p.code, program, state)
             elif waits and (
                 # Behind a FOLD the predicate may speak of aggregates that only the step itself computes.
                 fold or holds(p.code, program, rows, r, work, b, e, now, marks, stamp, stack, p.cells_at)
             ):
-                wanted[slot] = stamp
+                state[slot] = WANTED
