@@ -200,7 +200,7 @@ class Session:
             self._sequences = index.session()
         moved = self._sequences.feed([p.columns for p in parts], until)
         for problem in self._sequences.errors:
-            self._rejected.append(Rejected(problem.row, problem.reason, "late", "", problem.stream))
+            self._rejected.append(Rejected(problem.row, problem.reason, problem.code, "", problem.stream))
         self._sequences.errors.clear()
         return moved
 

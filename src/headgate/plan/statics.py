@@ -1,7 +1,7 @@
 """The static predicates of sequences, evaluated by the filters: the AN and FR indexes of the automata.
 
-A predicate that asks an operator or matches a GRAPH goes through the late step, for the events on which its cheap part
-leaves it open.
+A predicate that asks an operator or matches a GRAPH goes through the late step: the events on which its cheap part
+leaves it open are told, and it is asked when the sequences can use the answer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,35 @@ from headgate.graphs.engine import GraphEngine
 from headgate.language.ast import Node, Path
 from headgate.language.catalogue import Catalogue
 from headgate.language.forms import Cut, Form, Piece, Structure, cut_node, cut_skeleton
-from headgate.match.late import LateIndex, compile_late, is_late
+from headgate.match.late import LateIndex, Open, compile_late, is_late
 from headgate.operators.engine import OperatorEngine
 from headgate.schema import Schema
 from headgate.sequences.filled import Filled, plain
-from headgate.sequences.static.index import Static, StaticIndex
+from headgate.sequences.static.index import Static, StaticIndex, Undecided, Waiting
+
+
+@dataclass(frozen=True)
+class LateWaiting:
+    """What the late step has open, in the numbers that the predicates were given, which ascend."""
+
+    late: Open
+    numbers: NDArray[np.int32]
+
+    @property
+    def pairs(self) -> Hits:
+        return Hits(self.late.pairs.event, self.numbers[self.late.pairs.slot])
+
+    @property
+    def undecided(self) -> list[Undecided]:
+        return [Undecided(f.event, None, f.reason, f.code) for f in self.late.failed]
+
+    def ask(self, pairs: Hits) -> tuple[Hits, list[Undecided]]:
+        slot = np.searchsorted(self.numbers, pairs.slot).astype(np.int32)
+        hits, failed = self.late.ask(Hits(pairs.event, slot))
+        undecided = [
+            Undecided(f.event, None if f.slot is None else int(self.numbers[f.slot]), f.reason, f.code) for f in failed
+        ]
+        return Hits(hits.event, self.numbers[hits.slot]), undecided
 
 
 @dataclass(frozen=True)
@@ -35,17 +59,13 @@ class FilterStatic:
     late: LateIndex | None
     late_numbers: NDArray[np.int32]
 
-    def evaluate(self, columns: Columns) -> Hits:
+    def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
         found = self.filters.evaluate(columns)
         event, slot = found.event, self.filter_numbers[found.slot]
-        if self.late is not None:
-            hits, _ = self.late.evaluate(columns)
-            event = np.concatenate([event, hits.event])
-            slot = np.concatenate([slot, self.late_numbers[hits.slot]])
         if len(event) > 1 and (event[1:] < event[:-1]).any():
             order = np.argsort(event, kind="stable")
             event, slot = event[order], slot[order]
-        return Hits(event, slot)
+        return Hits(event, slot), None if self.late is None else LateWaiting(self.late.open(columns), self.late_numbers)
 
     @property
     def needs(self) -> frozenset[Path]:

@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An event that sequences could not use: the row in the input of its stream, and why."""
+    """An event that sequences could not use, or some of them: the row in the input of its stream, and why."""
 
     stream: str
     row: int
     reason: str
+    code: str = "late"
 
 
 class Clock:

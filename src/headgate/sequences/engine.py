@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from headgate.columns import Column, Columns
-from headgate.engine import Hits
 from headgate.errors import PlanError
 from headgate.language import ast
 from headgate.language.ast import TRUE, Node, Path
@@ -24,12 +23,13 @@ from headgate.language.spine import DUR
 from headgate.schema import Kind, Schema, Type
 from headgate.sequences.accepted import Output, Rows
 from headgate.sequences.arrivals import Clock, Problem, derived, merged_order
-from headgate.sequences.automaton import Automaton, Options, Slots
+from headgate.sequences.automaton import Automaton, Options, Slots, slots_of
 from headgate.sequences.filled import Filled, plain
 from headgate.sequences.index import Layout, Numbered, Programs, number
 from headgate.sequences.levels import Joined, Level, Levels, Producer, Subscription
 from headgate.sequences.matches import Matches
 from headgate.sequences.memory import Arrivals
+from headgate.sequences.pending import Pending
 from headgate.sequences.predicates import event_paths
 from headgate.sequences.runs.table import RunTable
 from headgate.sequences.static.index import Conjunctions, Static, StaticIndex
@@ -56,12 +56,16 @@ class LevelIndex:
     accepts: tuple[Ints, Ints] = field(init=False)
     """The subscriptions that each numbered target accepts for, as offsets and a list."""
     producer_of: dict[int, int] = field(init=False)
+    starting: frozenset[int] = field(init=False)
+    """The slots that start a run by themselves."""
 
     def __post_init__(self) -> None:
         found = [[s for p in t.accepts for s in self.producers[p].subscriptions] for t in self.numbered.targets]
         offsets = np.concatenate([[0], np.cumsum([len(f) for f in found])]).astype(np.int64)
         self.accepts = (offsets, np.array([s for f in found for s in f], np.int64))
         self.producer_of = {s: i for i, p in enumerate(self.producers) for s in p.subscriptions}
+        starts = [*self.compiled.starts.values(), *self.interpreted.starts.values()]
+        self.starting = frozenset(e.slot for e in starts if e.dynamic == TRUE)
 
     @property
     def text_aggregates(self) -> bool:
@@ -281,7 +285,7 @@ class Session:
             for side, test in zip(union.sides, level.sides[union.name], strict=True):
                 for a in streams.get(side.stream, ()):
                     if test is not None:
-                        a = a.take(test.evaluate(with_duration(a)).event)
+                        a = a.take(self._admitted(test, a, union.name))
                     parts.append(_renamed(a, union))
             streams[union.name] = list(_each_once(parts))
 
@@ -290,15 +294,48 @@ class Session:
         order, places = merged_order([a for _, a in parts])
         table = self.tables[at]
         hits: list[tuple[Ints, Ints]] = []
+        pending = Pending()
         for (stream, a), place in zip(parts, places, strict=True):
             if stream in level.statics:
                 test, slots = level.statics[stream]
-                found: Hits = test.evaluate(with_duration(a))
+                found, waiting = test.evaluate(with_duration(a))
                 hits.append((place[found.event], slots[found.slot]))
-        return table.advance([(s, a, p) for (s, a), p in zip(parts, places, strict=True)], len(order), hits, closed)
+                if waiting is not None:
+                    pending.add(waiting, a, place, slots)
+        events = [(s, a, p) for (s, a), p in zip(parts, places, strict=True)]
+        rows = table.advance(events, len(order), hits, closed, pending)
+        for t in pending.troubles:
+            whose = "" if t.slot is None else f"{subscribers(level, t.slot, self.index.subscriptions)}: "
+            self._report(t.arrivals, t.row, whose + t.reason, t.code)
+        return rows
+
+    def _admitted(self, test: StaticIndex, a: Arrivals, union: str) -> Ints:
+        """The events that one side of a UNION lets in: whoever reads it needs to know, so nothing is left open."""
+        found, waiting = test.evaluate(with_duration(a))
+        if waiting is None:
+            return found.event
+        asked, undecided = waiting.ask(waiting.pairs)
+        for u in (*waiting.undecided, *undecided):
+            self._report(a, u.event, f"a FILTER in {union}: {u.reason}", u.code)
+        return np.unique(np.concatenate([found.event, asked.event]))
+
+    def _report(self, a: Arrivals, row: int, reason: str, code: str) -> None:
+        self.errors.append(Problem(self.index.sources[int(a.source[row])], int(a.row[row]), reason, code))
 
     def stats(self) -> dict[str, Any]:
         return {"closed": self.closed, "levels": [table.stats() for table in self.tables]}
+
+
+def subscribers(level: LevelIndex, slot: int, subscriptions: Sequence[Subscription], most: int = 3) -> str:
+    """The subscriptions that look at a static predicate, by name; the first ones, where there are many."""
+    found: set[str] = set()
+    for automaton in (level.compiled, level.interpreted):
+        for target in automaton.targets:
+            if slot in slots_of(target):
+                found.update(subscriptions[s].name for p in target.accepts for s in level.producers[p].subscriptions)
+    names = sorted(found)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"subscription {', '.join(names[:most])}{more}"
 
 
 def with_duration(a: Arrivals) -> Columns:

@@ -35,7 +35,6 @@ from headgate.sequences.tables import (
     EXPIRED,
     FAN,
     FOLD_STEP,
-    FRESH,
     GROUP,
     GROUP_FROM,
     GROUP_TO,
@@ -80,7 +79,6 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
     nodes, groups, slots, roles, starts = p.nodes, p.groups, p.slots, p.roles, p.starts
     open_from, free_from, hits, hit_from = p.open_from, p.free_from, b.hits, b.hit_from
     scalars = s.scalars
-    scalars[FRESH] = 0
     marks = _marks(hit_from)
     waiting = np.zeros((64, p.width), np.int64)
     affected = np.zeros(64, np.int64)

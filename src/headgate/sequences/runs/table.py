@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from headgate.sequences.accepted import Rows
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals, Memory
+from headgate.sequences.pending import Pending, advance_asking, ask_starts
 from headgate.sequences.runs.kernels import bound_events, collect, install, move_events, refile
 from headgate.sequences.stepper import Run, Stepper
 from headgate.sequences.tables import (
@@ -18,6 +19,7 @@ from headgate.sequences.tables import (
     DROPPED,
     EXPIRED,
     FREE,
+    FRESH,
     HIGH,
     KILLED,
     LOST,
@@ -68,9 +70,14 @@ class RunTable:
         self._values = 0
 
     def advance(
-        self, parts: Sequence[tuple[int, Arrivals, Ints]], count: int, hits: Sequence[tuple[Ints, Ints]], closed: int
+        self,
+        parts: Sequence[tuple[int, Arrivals, Ints]],
+        count: int,
+        hits: Sequence[tuple[Ints, Ints]],
+        closed: int,
+        pending: Pending,
     ) -> Rows:
-        """One batch: its events in merged order, and the static predicates that hold for each."""
+        """One batch: its events in merged order, the static predicates that hold for each, and those that are open."""
         memory, first = self.memory, self.memory.size
         memory.append(parts)
         hit_from, slots = _by_event(hits, count)
@@ -79,13 +86,19 @@ class RunTable:
             hit_from, slots, first, closed,
         )  # fmt: skip
         mark = int(self.runs.scalars[SERIAL])
-        out = np.zeros((64, self._tables.width), np.int64)
-        self.runs, out, accepted = advance(self._tables, batch, self.runs, out)
+        self.runs.scalars[FRESH] = 0
+        if pending:
+            ask_starts(pending, self._level.starting)
+            self.runs, out = advance_asking(self._tables, batch, self.runs, pending)
+        else:
+            out = np.zeros((64, self._tables.width), np.int64)
+            self.runs, out, accepted = advance(self._tables, batch, self.runs, out)
+            out = out[:accepted]
         others: list[tuple[Any, Run]] = []
         if self._level.slow:
-            found = self.stepper.advance(_epochs(memory, first, hit_from, slots), closed)
+            found = self.stepper.advance(_epochs(memory, first, hit_from, slots, pending), closed)
             others = [(a.target, a.run) for a in found]
-        rows = Rows(memory, out[:accepted], self._level.numbered.targets, self._tables.cells_at, others)
+        rows = Rows(memory, out, self._level.numbered.targets, self._tables.cells_at, others)
         self._settle(batch, first, mark, closed)
         return rows
 
@@ -176,13 +189,14 @@ def _by_event(hits: Sequence[tuple[Ints, Ints]], count: int) -> tuple[Ints, Ints
 
 
 def _epochs(
-    memory: Memory, first: int, hit_from: Ints, slots: Ints
-) -> Iterator[tuple[int, list[tuple[int, frozenset[int]]]]]:
+    memory: Memory, first: int, hit_from: Ints, slots: Ints, pending: Pending
+) -> Iterator[tuple[int, list[tuple[int, Collection[int]]]]]:
     at = first
     while at < memory.size:
-        now, events = int(memory.t1[at]), []
+        now = int(memory.t1[at])
+        events: list[tuple[int, Collection[int]]] = []
         while at < memory.size and memory.t1[at] == now:
             lo, hi = hit_from[at - first], hit_from[at - first + 1]
-            events.append((at, frozenset(slots[lo:hi].tolist())))
+            events.append((at, pending.shown(at - first, frozenset(slots[lo:hi].tolist()))))
             at += 1
         yield now, events
