@@ -36,6 +36,7 @@ from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
 from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
+from headgate.plan.sequences import warnings
 from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Attribute, Schema, Type
 
@@ -359,8 +360,13 @@ class Subscriptions:
     # -- analysing
 
     def analyse(self) -> list[Finding]:
-        """What is odd about the book: contradictions, tautologies, and subscriptions that mean the same."""
-        return analyse(self._entries, self._catalogue.streams)
+        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same, and sequences that
+        may wait for ever."""
+        warned = warnings(self._entries, self._catalogue)
+        return [
+            *analyse(self._entries, self._catalogue.streams),
+            *(Finding("sequence", (name,), f"{name}: {warning}") for name, warning in warned),
+        ]
 
     # -- compiling
 

@@ -14,7 +14,7 @@ from headgate.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` is contradiction, tautology or duplicates."""
+    """`kind` is contradiction, tautology, duplicates or sequence."""
 
     kind: str
     subscriptions: tuple[str, ...]
