@@ -8,10 +8,12 @@ there are never more than a few.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import xxhash
@@ -54,6 +56,8 @@ class Plan:
     dead: tuple[Dead | None, ...]
     """For each segment which of its slots are gone; None if none is."""
     tools: Tools = field(default_factory=Tools, repr=False)
+    sessions: WeakSet[Session] = field(default_factory=WeakSet, init=False, repr=False, compare=False)
+    """Those under way, whose runs `stats` counts."""
 
     @classmethod
     def of(
@@ -183,7 +187,9 @@ class Plan:
 
     def session(self) -> Session:
         """Matching batch by batch; row numbers count on."""
-        return Session(self)
+        session = Session(self)
+        self.sessions.add(session)
+        return session
 
     # -- looking inside
 
@@ -265,7 +271,17 @@ class Plan:
                 }
                 for s, d in zip(self.segments, self.dead, strict=True)
             ],
+            "sequences": self._sequence_stats(),
         }
+
+    def _sequence_stats(self) -> dict[str, Any] | None:
+        """Of the sequences: what was compiled, what takes the slower path, and the runs of the sessions under way."""
+        if self.sequences is None:
+            return None
+        runs: Counter[str] = Counter()
+        for session in list(self.sessions):
+            runs.update(session.stats()["runs"])
+        return {**self.sequences.stats(), "runs": dict(runs)}
 
     def names(self) -> Iterator[str]:
         """The living subscriptions."""

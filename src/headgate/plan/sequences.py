@@ -19,6 +19,8 @@ from headgate.language.catalogue import Catalogue
 from headgate.operators.engine import OperatorEngine
 from headgate.plan.segment import Entry, Segment
 from headgate.plan.statics import FilterStatic
+from headgate.sequences.analysis import warnings_of
+from headgate.sequences.automaton import QUOTA
 from headgate.sequences.engine import Index
 from headgate.sequences.levels import Subscription
 from headgate.sequences.shapes import Shapes
@@ -96,7 +98,7 @@ class Sequences:
             shapes = self._shapes.get(entry.missing)
             if shapes is None:
                 shapes = self._shapes[entry.missing] = Shapes(catalogue, entry.missing)
-            made.append(Subscription(name, shapes.spine(entry.text), entry.missing))
+            made.append(Subscription(name, shapes.spine(entry.text), entry.missing, QUOTA))
         return made
 
     def _static(self, catalogue: Catalogue) -> Static:
@@ -123,3 +125,12 @@ def _entries(living: Iterable[Living]) -> Iterable[tuple[str, Entry]]:
     for segment, slots in living:
         for slot in slots.tolist():
             yield segment.names[slot].as_py(), segment.entry(slot)
+
+
+def warnings(entries: Mapping[str, Entry], catalogue: Catalogue) -> Iterable[tuple[str, str]]:
+    """What is worth a warning, by subscription: state without bound, conditions that hardly ever hold."""
+    shapes: dict[str, Shapes] = {}
+    for name, entry in entries.items():
+        if entry.text.lstrip()[:6].upper() == "SELECT":
+            known = shapes.setdefault(entry.missing, Shapes(catalogue, entry.missing))
+            yield from ((name, warning) for warning in warnings_of(known.spine(entry.text), entry.missing))

@@ -30,8 +30,8 @@ from headgate.sequences.levels import Joined, Level, Levels, Producer, Subscript
 from headgate.sequences.matches import Matches
 from headgate.sequences.memory import Arrivals
 from headgate.sequences.pending import Pending
-from headgate.sequences.predicates import event_paths
-from headgate.sequences.runs.table import RunTable
+from headgate.sequences.predicates import FOREVER, event_paths
+from headgate.sequences.runs.table import RunTable, subscriptions_after
 from headgate.sequences.static.index import Conjunctions, Static, StaticIndex
 from headgate.sequences.tables import Ints
 
@@ -209,6 +209,22 @@ class Index:
     def session(self) -> Session:
         return Session(self)
 
+    def stats(self) -> dict[str, Any]:
+        """What was compiled: states, static predicates, and what takes the slower path, with the reason."""
+        slow = {
+            self.subscriptions[s].name: why
+            for level in self.levels
+            for p, why in level.slow.items()
+            for s in level.producers[p].subscriptions
+        }
+        return {
+            "subscriptions": int(self.alive.sum()),
+            "levels": len(self.levels),
+            "states": sum(len(v.numbered.states) + len(v.interpreted.states) for v in self.levels),
+            "static_predicates": sum(len(v.slots.predicates) for v in self.levels),
+            "slower_path": slow,
+        }
+
 
 def _shape(body: Node) -> int:
     """What the attributes of a predicate depend on: that of a hundred thousand is looked at once."""
@@ -277,7 +293,21 @@ class Session:
             found.add(level, rows)
             for name, arrivals in derived(self.index, level, rows):
                 streams.setdefault(name, []).append(arrivals)
+            self._tell_lost(at, level, events)
         return found.sorted()
+
+    def _tell_lost(self, at: int, level: LevelIndex, events: Sequence[Arrivals]) -> None:
+        """Runs that a quota dropped are reported, with the last event that came."""
+        for state, count in self.tables[at].newly_lost():
+            last = max(events, key=lambda a: int(a.t1.max(initial=-FOREVER)), default=None)
+            row = -1 if last is None or not len(last) else int(last.row[np.argmax(last.t1)])
+            names = sorted({self.index.subscriptions[s].name for s in subscriptions_after(level, state)})
+            others = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            reason = (
+                f"{', '.join(names[:3])}{others}: {count} of the oldest runs dropped, because more than {state.quota} "
+                f"wait for the event at place {state.place + 1}"
+            )
+            self.errors.append(Problem("" if last is None else last.stream, row, reason, "quota"))
 
     def _unions(self, level: LevelIndex, streams: dict[str, list[Arrivals]]) -> None:
         for union in level.level.unions:
@@ -324,6 +354,12 @@ class Session:
 
     def stats(self) -> dict[str, Any]:
         return {"closed": self.closed, "levels": [table.stats() for table in self.tables]}
+
+    def runs(self) -> dict[str, int]:
+        """How many runs wait for each subscription that has some."""
+        subscriptions = self.index.subscriptions
+        counted = [table.by_subscription() for table in self.tables]
+        return {subscriptions[s].name: n for found in counted for s, n in sorted(found.items()) if self.index.alive[s]}
 
 
 def subscribers(level: LevelIndex, slot: int, subscriptions: Sequence[Subscription], most: int = 3) -> str:
