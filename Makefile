@@ -12,7 +12,7 @@ COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-ha
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test quick nightly demo lint types lock clean
+.PHONY: help setup services test kafka quick nightly demo lint types lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
@@ -25,8 +25,16 @@ $(READY): requirements-setup.lock requirements.lock pyproject.toml scripts/pytho
 	@sh scripts/python.sh $(VENV)
 	@touch $@
 
-test: setup lint types  ## the whole suite, with lint and types: what CI runs
+services: setup  ## PostgreSQL, Chromium and Maven, which some tests run against; apt when root
+	@sh scripts/services.sh
+
+# Spark takes jars only when it starts, so they are fetched before; without them the tests that need them say so.
+test: setup services lint types  ## the whole suite, with lint and types: what CI runs
+	@sh scripts/kafka.sh fetch || echo "test: the tests against Kafka are skipped" >&2
 	$(BIN)/pytest
+
+kafka: setup services  ## fetch a Kafka broker and Spark's connector by Maven, and start the broker
+	@sh scripts/kafka.sh start
 
 quick: lint types  ## lint, types and the tests that need no Spark: under one minute
 	$(BIN)/pytest -m "not spark and not slow and not nightly"

@@ -2,22 +2,27 @@
 
 Three tables, one JSON object a row:
 
-* `throughput`: the filter paper's workload, matches counted, on `local[2]`, beside twice the rate of one core in process;
-* `without`: a cross join with an `expr` predicate, and a chain of `when` columns, at the sizes where they run at all;
-* `moved`: the bytes that reach the host for a large plan in a job of many tasks.
+* `throughput`: the filter paper's workload, matches counted, on `local[2]`, beside twice the rate of one core in process,
+  and beside two plain processes that share nothing, which is what the machine itself leaves of twice one core;
+* `without`: a cross join with an `expr` predicate, and a chain of `when` columns, at the sizes where they run at all. Each
+  point is a process of its own that is ended after `PATIENCE_S`; a system that was ended is not asked for larger sizes;
+* `moved`: the bytes that reach the host for a large plan in a job of many tasks, and the bytes of a task.
 
-python -m benchmarks.spark [small|paper]
+python -m benchmarks.spark [small|paper] [--only throughput without moved]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +38,36 @@ from headgate.schema import Schema
 SHARE = 0.7
 """At least this share of twice the rate of one core."""
 BATCH = 65_536
-SCALES = {
-    "small": {"subscriptions": 10_000, "events": 400_000, "without": (10, 100), "large": 50_000},
-    "paper": {"subscriptions": 100_000, "events": 3_000_000, "without": (10, 100, 1000), "large": 1_000_000},
+TASK_BYTES = 10_000
+"""A task names its plan and must not carry it."""
+SCALES: dict[str, dict[str, Any]] = {
+    "small": {"subscriptions": 10_000, "events": 400_000, "without": {10: 200_000, 100: 20_000}, "large": 50_000},
+    "paper": {
+        "subscriptions": 100_000,
+        "events": 1_000_000,
+        "without": {10: 1_000_000, 100: 200_000, 1000: 20_000},
+        "large": 1_000_000,
+    },
 }
+"""`without`: how many events at how many subscriptions."""
+TABLES = ("throughput", "without", "moved")
+SYSTEMS = ("cross join with expr", "chain of when", "Headgate")
 PATIENCE_S = 120.0
-"""A baseline that has taken this long is not asked for more subscriptions."""
+
+
+def session() -> Any:
+    from headgate.spark import spark_session
+
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "3g",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+    }
+    made = spark_session("local[2]", "headgate bench", conf, ui=False)
+    made.sparkContext.setLogLevel("ERROR")
+    return made
 
 
 def book(texts: Iterator[str] | list[str], schema: Schema) -> hg.Subscriptions:
@@ -69,81 +98,154 @@ def best(run: Callable[[], Any], rounds: int = 3) -> float:
     return min(times)
 
 
-def throughput(spark: Any, folder: Path, subscriptions: int, events: int) -> Iterator[dict[str, Any]]:
+def throughput(folder: Path, subscriptions: int, events: int) -> Iterator[dict[str, Any]]:
     from headgate.spark import match
 
     file = folder / "events.parquet"
     write_events(paper_messages(events), file)
-    subs = book(paper_queries(subscriptions), PAPER_SCHEMA)
-    plan = subs.compile()
+    plan = book(paper_queries(subscriptions), PAPER_SCHEMA).compile()
+    saved = folder / "plan"
+    plan.save(saved)
     sample = min(events, 4 * BATCH)
-
-    def in_process() -> int:
-        total = seen = 0
-        for batch in pq.ParquetFile(file).iter_batches(BATCH):
-            total += plan.match({"paper": batch}, output="counts").num_rows
-            seen += batch.num_rows
-            if seen >= sample:
-                break
-        return total
-
-    alone = sample / best(in_process)
+    shared = {"table": "throughput", "subscriptions": subscriptions}
+    alone = sample / best(lambda: counted(plan, file, sample))
+    yield {**shared, "system": "one core in process", "events": sample, "events_per_second": alone}
+    pair = 2 * sample / two_processes(saved, file, sample)
     yield {
-        "table": "throughput",
-        "system": "one core in process",
-        "subscriptions": subscriptions,
-        "events_per_second": alone,
+        **shared,
+        "system": "two processes",
+        "events": 2 * sample,
+        "events_per_second": pair,
+        "share": pair / (2 * alone),
     }
-    frame = spark.read.parquet(str(file))
-    seconds = best(lambda: match(frame, plan, event_id="id", output="counts", errors="raise").collect())
-    rate = events / seconds
+    spark = session()
+    try:
+        frame = spark.read.parquet(str(file))
+        rate = events / best(lambda: match(frame, plan, event_id="id", output="counts", errors="raise").collect(), 2)
+    finally:
+        spark.stop()
     share = rate / (2 * alone)
-    row = {"system": "Spark local[2]", "subscriptions": subscriptions, "events": events, "events_per_second": rate}
-    yield {"table": "throughput", **row, "share_of_twice_one_core": share, "must": share >= SHARE}
+    yield {**shared, "system": "Spark local[2]", "events": events, "events_per_second": rate, "share": share}
+    yield {
+        "must": "share of twice the rate of one core",
+        "value": round(share, 3),
+        "at_least": SHARE,
+        "holds": share >= SHARE,
+    }
 
 
-def without(spark: Any, folder: Path, sizes: tuple[int, ...], events: int) -> Iterator[dict[str, Any]]:
-    from pyspark.errors import PySparkException
+def counted(plan: hg.Plan, file: Path, sample: int) -> int:
+    """The matches of the first events of a file, counted in this process."""
+    total = seen = 0
+    for batch in pq.ParquetFile(file).iter_batches(BATCH):
+        total += plan.match({"paper": batch}, output="counts").num_rows
+        seen += batch.num_rows
+        if seen >= sample:
+            break
+    return total
+
+
+def two_processes(saved: Path, file: Path, sample: int) -> float:
+    """Seconds that two processes take for the sample each, once both are warm."""
+    command = [sys.executable, "-m", "benchmarks.spark", "--count", str(saved), str(file), str(sample)]
+    running = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]  # noqa: S603 - this interpreter, this module
+    try:
+        for process in running:
+            assert process.stdout is not None
+            process.stdout.readline()
+        start = time.perf_counter()
+        for process in running:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        for process in running:
+            assert process.stdout is not None
+            process.stdout.readline()
+        return time.perf_counter() - start
+    finally:
+        for process in running:
+            process.communicate()
+
+
+def one_process(saved: str, file: str, sample: str) -> None:
+    """The other side of `two_processes`."""
+    plan = hg.Plan.open(saved)
+    counted(plan, Path(file), int(sample))
+    print("warm", flush=True)
+    sys.stdin.readline()
+    counted(plan, Path(file), int(sample))
+    print("done", flush=True)
+
+
+def without(folder: Path, sizes: dict[int, int]) -> Iterator[dict[str, Any]]:
+    ended: set[str] = set()
+    for size, events in sizes.items():
+        file = folder / f"without{size}.parquet"
+        write_events(paper_messages(events), file)
+        for system in SYSTEMS:
+            row = {"table": "without", "system": system, "subscriptions": size, "events": events}
+            if system in ended:
+                yield {**row, "why": "ended at the size before"}
+                continue
+            seconds, why = point(system, size, file)
+            if seconds is None:
+                ended.add(system)
+                yield {**row, "why": why}
+            else:
+                yield {**row, "events_per_second": events / seconds}
+
+
+def point(system: str, size: int, file: Path) -> tuple[float | None, str]:
+    """Seconds of one system at one size, or why there are none."""
+    command = [sys.executable, "-m", "benchmarks.spark", "--point", system, str(size), str(file)]
+    running = subprocess.Popen(  # noqa: S603 - this interpreter, this module
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        said, problem = running.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        return None, f"not done after {PATIENCE_S:.0f} s, and ended"
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.communicate()
+    if running.returncode:
+        return None, (problem.strip().splitlines() or ["it failed"])[-1][:200]
+    return float(said.split()[-1]), ""
+
+
+def one_point(system: str, size: str, file: str) -> None:
+    """The other side of `point`: the better of two rounds, without the time that Spark takes to start."""
     from pyspark.sql import functions as fn
 
     from headgate.spark import match
 
-    frame = spark.read.parquet(str(folder / "events.parquet"))
-    slow: set[str] = set()
-    for size in sizes:
-        texts = paper_queries(size)
-        predicates = [to_sql(text) for text in texts]
-        subs = book(texts, PAPER_SCHEMA)
+    spark = session()
+    frame = spark.read.parquet(file)
+    frame.count()
+    texts = list(paper_queries(int(size)))
+    predicates = [to_sql(text) for text in texts]
+    subs = book(texts, PAPER_SCHEMA).compile()
 
-        def joined(predicates: list[str] = predicates, size: int = size) -> Any:
-            cases = " ".join(f"WHEN {i} THEN {p}" for i, p in enumerate(predicates))
-            pairs = frame.crossJoin(fn.broadcast(spark.range(size).withColumnRenamed("id", "q")))
-            return pairs.where(fn.expr(f"CASE q {cases} END")).groupBy("q").count().collect()
+    def joined() -> Any:
+        cases = " ".join(f"WHEN {i} THEN {p}" for i, p in enumerate(predicates))
+        pairs = frame.crossJoin(fn.broadcast(spark.range(int(size)).withColumnRenamed("id", "q")))
+        return pairs.where(fn.expr(f"CASE q {cases} END")).groupBy("q").count().collect()
 
-        def chained(predicates: list[str] = predicates) -> Any:
-            return frame.agg(
-                *(fn.count(fn.when(fn.expr(p), 1)).alias(f"q{i}") for i, p in enumerate(predicates))
-            ).collect()
+    def chained() -> Any:
+        return frame.agg(*(fn.count(fn.when(fn.expr(p), 1)).alias(f"q{i}") for i, p in enumerate(predicates))).collect()
 
-        def headgate(subs: hg.Subscriptions = subs) -> Any:
-            return match(frame, subs, event_id="id", output="counts", errors="raise").collect()
+    def headgate() -> Any:
+        return match(frame, subs, event_id="id", output="counts", errors="raise").collect()
 
-        for system, run in (("cross join with expr", joined), ("chain of when", chained), ("Headgate", headgate)):
-            row = {"table": "without", "system": system, "subscriptions": size, "events": events}
-            if system in slow:
-                yield {**row, "events_per_second": None, "why": "too slow at the size before"}
-                continue
-            start = time.perf_counter()
-            try:
-                run()
-            except PySparkException as problem:
-                slow.add(system)
-                yield {**row, "events_per_second": None, "why": str(problem).splitlines()[0][:200]}
-                continue
-            seconds = time.perf_counter() - start
-            if seconds > PATIENCE_S:
-                slow.add(system)
-            yield {**row, "events_per_second": events / seconds}
+    run = dict(zip(SYSTEMS, (joined, chained, headgate), strict=True))[system]
+    times = []
+    for _ in range(2):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    print(min(times))
+    spark.stop()
 
 
 def to_sql(text: str) -> str:
@@ -151,52 +253,76 @@ def to_sql(text: str) -> str:
     return re.sub(r"(\w+|'\w+') CONTAINS (\w+|'\w+')", r"contains(\1, \2)", text)
 
 
-def moved(spark: Any, folder: Path, size: int) -> Iterator[dict[str, Any]]:
+def moved(folder: Path, size: int) -> Iterator[dict[str, Any]]:
+    from pyspark.serializers import CloudPickleSerializer
+
     from headgate.spark import match
     from headgate.spark.cache import moved as ledger
+    from headgate.spark.ship import ship
+    from headgate.spark.worker import Matching
 
-    subs = book(million_texts(size), MILLION_SCHEMA)
-    columns = ", ".join(f"id % 100 AS a{n}" if n < 10 else f"cast(id % 100 AS double) AS a{n}" for n in range(20))
-    frame = spark.range(0, 64_000, 1, 64).selectExpr("id", "id % 10000 AS key", *columns.split(", "))
-    before = len(ledger())
+    plan = book(million_texts(size), MILLION_SCHEMA).compile()
+    columns = [f"id % 100 AS a{n}" if n < 10 else f"cast(id % 100 AS double) AS a{n}" for n in range(20)]
     plans = folder / "plans"
-    match(frame, subs, event_id="id", output="counts", errors="raise", plans=str(plans)).collect()
+    spark = session()
+    try:
+        frame = spark.range(0, 64_000, 1, 64).selectExpr("id", "id % 10000 AS key", *columns)
+        shipment = ship([plan], spark, folder=str(plans))
+        task = len(CloudPickleSerializer().dumps(Matching(shipment, MILLION_SCHEMA.stream, True, False)))
+        before = len(ledger())
+        match(frame, plan, event_id="id", output="counts", errors="raise", plans=str(plans)).collect()
+    finally:
+        spark.stop()
     moves = ledger()[before:]
     files = {f.stem: f.stat().st_size for f in plans.glob("*.plan")}
+    came = sum(files[m.digest] for m in moves)
     yield {
         "table": "moved",
         "subscriptions": size,
-        "plan_bytes": sum(files.values()),
         "files": len(files),
+        "plan_bytes": sum(files.values()),
         "tasks": 64,
         "fetches": len(moves),
-        "bytes_moved": sum(files[m.digest] for m in moves),
-        "must": sorted(m.digest for m in moves) == sorted(files),
+        "bytes_to_host": came,
+        "bytes_a_task": task,
+    }
+    once = sorted(m.digest for m in moves) == sorted(files)
+    yield {
+        "must": "times that the plan reaches the host in a job of 64 tasks",
+        "value": round(came / sum(files.values()), 3),
+        "less_than": 1.001,
+        "holds": once and task < TASK_BYTES,
     }
 
 
-def run(scale: str, out: Path) -> Iterator[dict[str, Any]]:
-    from headgate.spark import spark_session
-
-    sizes: dict[str, Any] = SCALES[scale]
+def run(scale: str, out: Path, only: Sequence[str] = TABLES) -> Iterator[dict[str, Any]]:
+    sizes = SCALES[scale]
     with tempfile.TemporaryDirectory(dir=out) as name:
-        folder = Path(name)
+        folder = Path(name).absolute()
         os.environ["HEADGATE_CACHE"] = str(folder / "cache")
-        conf = {
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.memory": "3g",
-            "spark.ui.showConsoleProgress": "false",
-        }
-        spark = spark_session("local[2]", "headgate bench", conf, ui=False)
-        spark.sparkContext.setLogLevel("ERROR")
-        try:
-            yield from throughput(spark, folder, sizes["subscriptions"], sizes["events"])
-            yield from without(spark, folder, sizes["without"], sizes["events"])
-            yield from moved(spark, folder, sizes["large"])
-        finally:
-            spark.stop()
+        if "throughput" in only:
+            yield from throughput(folder, sizes["subscriptions"], sizes["events"])
+        if "without" in only:
+            yield from without(folder, sizes["without"])
+        if "moved" in only:
+            yield from moved(folder, sizes["large"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("scale", nargs="?", choices=list(SCALES), default="small")
+    parser.add_argument("--only", nargs="+", choices=TABLES, default=TABLES)
+    parser.add_argument("--count", nargs=3)
+    parser.add_argument("--point", nargs=3)
+    given = parser.parse_args()
+    if given.count:
+        one_process(*given.count)
+    elif given.point:
+        one_point(*given.point)
+    else:
+        for row in run(given.scale, Path(tempfile.gettempdir()), given.only):
+            print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":
-    for row in run(sys.argv[1] if len(sys.argv) > 1 else "small", Path(tempfile.gettempdir())):
-        print(json.dumps(row), flush=True)
+    main()

@@ -1,10 +1,17 @@
-"""Which tests `make quick` leaves out: files that take more than a few seconds, by measurement rather than by taste."""
+"""Which tests `make quick` leaves out: files that take more than a few seconds, by measurement rather than by taste.
+
+Property tests have no deadline for an example: the first one compiles kernels, and a busy machine is no defect.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("headgate", deadline=None)
+settings.load_profile("headgate")
 
 HERE = Path(__file__).parent
 SLOW = (

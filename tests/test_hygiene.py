@@ -17,6 +17,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LOCKS = ("requirements.lock", "requirements-setup.lock")
 LONGEST_FILE = 500
+LARGEST_FILE = 400_000
+"""Bytes. Data that a script can make again, results and pictures stay out of the repository."""
 
 REGISTRIES = tuple(
     f"{name}.{domain}"
@@ -192,3 +194,8 @@ def test_no_source_file_has_grown_past_the_limit() -> None:
     }
     assert sizes
     assert not {name: size for name, size in sizes.items() if size > LONGEST_FILE}
+
+
+def test_no_tracked_file_is_large() -> None:
+    sizes = {str(path.relative_to(ROOT)): path.stat().st_size for path in tracked()}
+    assert not {name: size for name, size in sizes.items() if size > LARGEST_FILE}

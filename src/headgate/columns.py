@@ -34,7 +34,7 @@ DTYPES: dict[Kind, Any] = {
 ARROW: dict[Kind, Any] = {Kind.STRING: pa.string(), Kind.GRAPH: pa.string(), Kind.BINARY: pa.binary()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Column:
     """One attribute of a batch. For an ARRAY, row i has the elements `offsets[i]` to `offsets[i + 1]` of `elements`."""
 

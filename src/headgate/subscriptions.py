@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
+from headgate.covering.cover import Cover
 from headgate.errors import (
     DuplicateName,
     LanguageError,
@@ -34,6 +35,7 @@ from headgate.language.scopes import check_pattern
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
 from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
+from headgate.plan.covered import cover_of
 from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
 from headgate.plan.tools import Signatures, Tools
@@ -60,6 +62,7 @@ class Subscriptions:
         self._plan: Plan | None = None
         self._changed: dict[str, None] = {}
         self._merge: Merge | None = None
+        self._cover = False
 
     # -- definitions
 
@@ -377,28 +380,39 @@ class Subscriptions:
     # -- analysing
 
     def analyse(self) -> list[Finding]:
-        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same, and sequences
-        whose state has no bound."""
+        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same or that others cover,
+        and sequences whose state has no bound."""
         return analyse(self._entries, self._catalogue)
+
+    def covered(self, name: str) -> Cover:
+        """Whether the other subscriptions on its stream cover this one, and which of them do it together."""
+        self._entry(name)
+        return cover_of(name, self._entries, self._catalogue.streams)
 
     # -- compiling
 
-    def compile(self, sample: Mapping[str, Any] | None = None) -> Plan:
+    def compile(self, sample: Mapping[str, Any] | None = None, *, cover: bool | None = None) -> Plan:
         """The plan of the book as it is now; it shares with the last plan what has not changed.
 
-        `sample`, events by stream, tells how selective conditions are; the book is then compiled as a whole.
+        `sample`, events by stream, tells how selective conditions are; the book is then compiled as a whole. With
+        `cover`, filters that others cover are tested only where one of those matched (`Plan.gates`); it is off unless
+        asked for, as it rarely pays, and stays as it was last set.
         """
+        if cover is not None and cover != self._cover:
+            self._cover, self._plan, self._merge = cover, None, None
         if sample is not None:
             self._plan, self._merge = self._sampled(sample), None
         elif self._merge is not None and self._merge.done:
             self._merge.changed.update(self._changed)
             self._plan, self._merge = self._merge.plan(self._entries, self._catalogue, self._tools), None
         else:
-            self._plan = Plan.of(self._entries, self._catalogue, self._tools, self._plan, list(self._changed))
+            self._plan = Plan.of(
+                self._entries, self._catalogue, self._tools, self._plan, list(self._changed), cover=self._cover
+            )
             if self._merge is not None:
                 self._merge.changed.update(self._changed)
             elif due(self._plan):
-                self._merge = Merge(self._entries, self._catalogue)
+                self._merge = Merge(self._entries, self._catalogue, cover=self._cover)
         self._changed.clear()
         return self._plan
 
@@ -412,7 +426,7 @@ class Subscriptions:
         samples = {}
         for stream, events in sample.items():
             samples[stream] = decode(events, self._catalogue.stream(stream)).columns
-        return Plan.of(self._entries, self._catalogue, self._tools, None, [], samples)
+        return Plan.of(self._entries, self._catalogue, self._tools, None, [], samples, cover=self._cover)
 
     def part(self, names: Iterable[str]) -> Plan:
         """A plan of some of the subscriptions alone, with the streams of the whole book: a shard of a large one."""

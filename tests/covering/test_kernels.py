@@ -34,7 +34,8 @@ def pieces(axis: int) -> st.SearchStrategy[list[Interval]]:
                 found.append((axis, v, v))
         return found
 
-    interval = st.tuples(st.integers(-2, SIZE), st.integers(0, SIZE)).map(lambda p: set(range(p[0], p[0] + p[1] + 1)))
+    ends = st.tuples(st.integers(-2, SIZE), st.integers(0, SIZE))
+    interval = ends.map(lambda p: set(range(p[0], min(p[0] + p[1], SIZE + 1) + 1)))
     return st.one_of(interval, st.sets(st.integers(-2, SIZE + 1), min_size=1)).map(runs)
 
 

@@ -162,7 +162,7 @@ def test_an_attribute_that_no_subscription_reads_cannot_spoil_an_event() -> None
         ({"errors": "ignore"}, "errors = 'ignore' is unknown", "choose raise or collect"),
     ],
 )
-def test_an_unknown_choice_is_refused(arguments: dict[str, str], message: str, hint: str) -> None:
+def test_an_unknown_choice_is_refused(arguments: dict[str, Any], message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         book().compile().match(EVENTS, **arguments)
     assert (caught.value.message, caught.value.hint) == (message, hint)

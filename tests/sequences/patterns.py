@@ -23,7 +23,6 @@ _numbers = st.one_of(st.integers(0, 3), st.sampled_from([0.0, 0.5, 1.0, 2.5, 2.0
 _texts = st.sampled_from(["p", "q", "pq"])
 _order = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
 _equal = st.sampled_from(["=", "<>"])
-_FUNCTIONS = ["COUNT(*)", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST", "STDDEV", "COUNT", ""]
 Draw = Any
 
 
@@ -35,7 +34,7 @@ def events(draw: Draw, most: int = 14) -> list[tuple[Any, ...]]:
         end = draw(st.integers(0, 9))
         length = draw(st.sampled_from([0, 0, 0, 1, 3]))
         a = draw(st.one_of(st.none(), st.integers(0, 2)))
-        x = draw(st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0, 2.0, float("nan")])))
+        x = draw(st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0, 2.0, float("nan"), -0.0])))
         k = draw(st.one_of(st.none(), _texts))
         rows.append((a, x, k, end - length, end))
     return sorted(rows, key=lambda row: row[4])
@@ -119,6 +118,7 @@ class Sequence:
     places: list[str]
     """Aliases of what is bound and can be named, from the left."""
     numbers: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
     count: int = 1
 
     def after(self) -> Scope:
@@ -164,6 +164,9 @@ def fold(draw: Draw, left: Sequence, run: list[str], right: str) -> str:
         else:
             aggregates.append(f"$.{name} + {draw(st.sampled_from(['a', '1', 'x']))} AS {name} INIT 0")
         old.append(f"$.{name}")
+    if draw(st.integers(0, 3)) == 0:
+        left.lists.append(f"l{left.count}")
+        aggregates.append(f"COLLECT({draw(st.sampled_from(['a', 'x', 'k']))}) AS {left.lists[-1]}")
     scope = _scope([*run, "$."], old)
     theta, keep = draw(predicate(scope)), draw(predicate(scope))
     left.numbers += names
@@ -179,7 +182,7 @@ def pattern(draw: Draw, depth: int, streams: list[str], publish: str = "") -> st
         f"{draw(st.sampled_from(made.places))}.a AS a",
         f"{draw(st.sampled_from(made.places))}.x AS x",
         f"{draw(st.sampled_from(scope.texts))} AS k",
-        *(f"{n} AS z{n}" for n in made.numbers),
+        *(f"{n} AS z{n}" for n in (*made.numbers, *made.lists)),
     ]
     text = select(", ".join(items), made.text)
     return f"{text} PUBLISH {publish}" if publish else text

@@ -69,7 +69,7 @@ def test_an_unknown_version_is_refused() -> None:
     session = session_of(spines_of({"s": PAIR}, STOCK))
     data = bytearray(save(session))
     data[4] = 99
-    with pytest.raises(PlanError, match=r"has version 99, this program reads version 1"):
+    with pytest.raises(PlanError, match=r"has version 99, this program reads version 2"):
         restore(session.index, bytes(data))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.ticks import SCHEMA, book, expected, found, ticks
 
 import headgate as hg
-from headgate.spark import match, sinks, start
+from headgate.spark import match, sinks, split, start
 from headgate.store import Store
 
 pytestmark = pytest.mark.spark
@@ -81,6 +82,7 @@ def test_a_change_in_the_store_counts_from_the_next_batch_on(spark: SparkSession
     )
     assert running.metrics.numbers.version == store.version
     assert running.metrics.numbers.events_total == 40
+    assert [p.observedMetrics["headgate"]["events"] for p in running.query.recentProgress if p.numInputRows] == [20, 20]
     assert running.metrics.numbers.subscriptions == len(changed)
     assert 'headgate_events_total{query="headgate"} 40\n' in running.metrics.text()
 
@@ -121,8 +123,79 @@ def test_the_event_log_goes_in_and_notifications_and_errors_come_out(
     assert (problem.event, problem.code, problem.body) == ("11", "json", "{broken")
     assert running.metrics.numbers.batches_total == 4
     assert running.metrics.numbers.errors_total == 1
+    # One Spark job a batch: how soon a notification is there hangs on it.
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(str(running.query.runId))) == 4
     table = spark.read.format("headgate").options(store=store.url, table="notifications").load()
     assert {(r["id"], int(r["event"]), r["subscription"]) for r in table.collect()} == notified
+
+
+def test_the_whole_log_is_one_source_and_streams_declared_later_are_taken_up(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store = Store(tmp_path / "book.db")
+    store.stream("a", {"x": "bigint"})
+    store.add("on a", "x > 1", on="a")
+    store.logs.append("a", ['{"x": 1}', '{"x": 2}'])
+    store.logs.append("b", ['{"y": "k"}', "{broken"])
+    log = spark.readStream.format("headgate").option("store", store.url).load()
+    running = start(log, store, "store", tmp_path / "c", on="*", event_id="id", json="body")
+    try:
+        running.query.processAllAvailable()
+        store.stream("b", {"y": "string"})
+        store.add("on b", "y = 'k'", on="b")
+        store.logs.append("b", ['{"y": "l"}', '{"y": "k"}', '{"y": 5}'])
+        running.query.processAllAvailable()
+    finally:
+        running.stop()
+    notified = {(n.stream, n.event, n.subscription) for n in store.logs.notifications()}
+    assert notified == {("a", "2", "on a"), ("b", "6", "on b")}
+    assert {(e.stream, e.event, e.code) for e in store.logs.errors()} == {("b", "4", "json"), ("b", "7", "type")}
+    assert running.metrics.numbers.events_total == 7
+
+
+def test_a_stream_that_a_query_does_not_read_is_named_in_its_log(
+    spark: SparkSession, tmp_path: Path, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.stream("news", {"headline": "string"})
+    store.add("scoop", "headline LIKE '%scoop%'", on="news")
+    df = stream(spark, lines(tmp_path / "in", ticks(4), 2))
+    with caplog.at_level(logging.WARNING, "headgate.spark"):
+        start(df, store, checkpoint=tmp_path / "c", on="stock", event_id="id", trigger="available").wait()
+    said = [r.getMessage() for r in caplog.records if "news" in r.getMessage()]
+    assert said == ["query headgate does not read stream news: start a query with a frame for it"]
+
+
+def test_a_column_that_subscriptions_need_later_and_the_frame_lacks_is_named(
+    spark: SparkSession, tmp_path: Path, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    wide = Store(tmp_path / "wide.db")
+    wide.stream("stock", {"price": "double", "colour": "string"})
+    wide.add("dear", "price > 100")
+    df = stream(spark, lines(tmp_path / "in", ticks(4), 2))
+    where: Any = {"checkpoint": tmp_path / "c", "event_id": "id"}
+    running = start(df, wide, **where)
+    try:
+        running.query.processAllAvailable()
+        wide.add("red", "colour = 'red' OR price > 150")
+        with caplog.at_level(logging.WARNING, "headgate.spark"):
+            lines(tmp_path / "more", ticks(4), 4, first=7)
+            (tmp_path / "more" / "000007.json").replace(tmp_path / "in" / "000007.json")
+            running.query.processAllAvailable()
+    finally:
+        running.stop()
+    (said,) = caplog.records
+    assert said.getMessage().startswith("query headgate: the frame of stock has no column colour, which subscriptions")
+    with pytest.raises(hg.SchemaError, match="the frame has no column colour, which subscriptions need"):
+        start(df, wide, **where)
+
+
+def test_an_event_that_names_no_stream_is_an_error(spark: SparkSession) -> None:
+    rows = [(1, "stock", '{"price": 500}'), (2, None, '{"price": 500}')]
+    df = spark.createDataFrame(rows, "id bigint, stream string, body string")
+    matches, errors = split(match(df, book(), on="*", event_id="id", json="body"))
+    assert {(r["event"], r["subscription"]) for r in matches.collect()} == {(1, "large")}
+    (problem,) = errors.collect()
+    assert (problem["event"], problem["code"], problem["reason"]) == (2, "stream", "the event names no stream")
 
 
 def test_errors_have_a_sink_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
@@ -197,6 +270,9 @@ def test_a_checkpoint_of_another_query_is_refused(spark: SparkSession, tmp_path:
         ({"event_id": None}, hg.UsageError, "the events need a stable id"),
         ({"sink": "kafka"}, hg.UsageError, "sink = 'kafka' is unknown"),
         ({"sink": 7}, hg.UsageError, "a int is no sink"),
+        ({"on": "*"}, hg.UsageError, r'on = "\*" reads events of every stream, as JSON texts'),
+        ({"on": "*", "json": "name"}, hg.SchemaError, "from the column stream, and there is none"),
+        ({"trigger": "soon"}, hg.UsageError, "trigger = 'soon' is no interval"),
     ],
 )
 def test_a_query_that_cannot_work_does_not_start(

@@ -24,7 +24,11 @@ MODULES = {
     "graphs": "benchmarks.papers.graphs",
     "operators": "benchmarks.papers.operators",
     "sequences": "benchmarks.papers.sequences",
+    "sequences-spark": "benchmarks.sequences_spark",
+    "chaos-sequences": "benchmarks.chaos_sequences",
     "covering": "benchmarks.papers.covering",
+    "spark": "benchmarks.spark",
+    "chaos": "benchmarks.chaos",
     "decode": "benchmarks.decode",
     "parse": "benchmarks.parse",
 }

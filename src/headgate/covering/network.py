@@ -45,13 +45,16 @@ class Network:
         self.brokers: dict[Peer, Router] = {}
         self.traffic = Traffic()
         self._home: dict[Id, Peer] = {}
+        self._demote = demote
+        self._procedures: dict[Peer, Procedure | None] = {}
         edges: dict[Peer, list[Peer]] = {}
         for a, b in links:
             edges.setdefault(a, []).append(b)
             edges.setdefault(b, []).append(a)
         _check_tree(edges)
         for i, (name, peers) in enumerate(edges.items()):
-            self.brokers[name] = Router(peers, _seeded(procedure, i), demote=demote)
+            self._procedures[name] = _seeded(procedure, i)
+            self.brokers[name] = Router(peers, self._procedures[name], demote=demote)
 
     @classmethod
     def chain(cls, length: int, procedure: Procedure | None = BUDGET, *, demote: str = "none") -> Network:
@@ -67,6 +70,16 @@ class Network:
         if at is None:
             raise UnknownName(f"there is no subscription {name}")
         self._carry(at, self.brokers[at].unsubscribe(name))
+
+    def restart(self, at: Peer) -> None:
+        """A broker stops and comes back from its stored state; its neighbours are brought into line."""
+        old = self.brokers[at]
+        unions = {n: u for s in (LOCAL, *old.neighbours) for n, u in old.heard(s).items()}
+        router, messages = Router.rebuilt(old.state(), unions.__getitem__, self._procedures[at], demote=self._demote)
+        self.brokers[at] = router
+        self._carry(at, messages)
+        for peer in router.neighbours:
+            self._carry(at, router.reconcile(peer, list(self.brokers[peer].heard(at))))
 
     def publish(self, event: Event, at: Peer) -> set[Id]:
         """The subscriptions that are notified of an event published at a broker."""
@@ -98,7 +111,7 @@ class Network:
                 answers = router.subscribe(message.name, message.union, source)
             else:
                 self.traffic.unsubscriptions += 1
-                answers = router.unsubscribe(message.name)
+                answers = router.unsubscribe(message.name, source)
             waiting.extend((message.to, m) for m in answers)
         self.traffic.stored = self.stored()
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.covering import domain
-from headgate.covering.boxes import LIMIT, Union, boxes_of
+from headgate.covering.boxes import LIMIT, TooWide, Union, boxes_of
 from headgate.covering.portion import Portion
 from headgate.covering.space import Dimension
 from headgate.errors import LanguageErrors, UsageError
@@ -87,3 +87,19 @@ def union_of(body: Node, missing: str, schema: Schema, limit: int = LIMIT) -> Un
         )
         return ({dimension: Portion(dimension.domain.compare("=", 1))},)
     return boxes_of(normalise(body, missing, schema), schema, limit)
+
+
+def read_union(text: str, missing: str, schema: Schema) -> Union | None:
+    """The boxes of a text on a stream; None for a filter that is too wide for boxes.
+
+    Boxes can be compared if they were read with the same types of attributes: declare the stream."""
+    (body,), resolved = checked([Source(text, missing)], schema)
+    return union_or_none(body, missing, resolved)
+
+
+def union_or_none(body: Node, missing: str, schema: Schema) -> Union | None:
+    """The boxes of a checked body; None if they are too many."""
+    try:
+        return union_of(body, missing, schema)
+    except TooWide:
+        return None

@@ -46,12 +46,15 @@ Box = Mapping[Dimension, Portion]
 
 
 def of_attribute(attribute: Attribute) -> Dimension:
-    """The dimension of an attribute. Values of arrays and graphs are never chosen, only whether there is one."""
+    """The dimension of an attribute. Values of arrays and graphs are never chosen, only whether there is one.
+
+    The type is part of it: boxes that were read with different types for an attribute say nothing about each other."""
     kind = attribute.type
+    key = ("attribute", attribute.path, None if kind is None else (kind.kind, kind.array))
     nullable = not attribute.not_null
     if kind is None or kind.array or kind.kind is Kind.GRAPH:
-        return Dimension(("attribute", attribute.path), domain.choice(1), nullable)
-    return Dimension(("attribute", attribute.path), DOMAINS[kind.kind], nullable, attribute.path)
+        return Dimension(key, domain.choice(1), nullable)
+    return Dimension(key, DOMAINS[kind.kind], nullable, attribute.path)
 
 
 def meet(a: Box, b: Box) -> Box | None:

@@ -182,7 +182,7 @@ class _Late:
         source = engine.source if node.column is None else node.column.path
         if source is None:
             return None
-        graph = engine.read(source, self._columns, np.zeros(1, np.int64)).graphs[0]
+        graph = engine.read(source, self._columns, np.zeros(1, np.int64))[0]
         if graph is None or isinstance(graph, HeadgateError):
             return None
         assert isinstance(graph, EventGraph)

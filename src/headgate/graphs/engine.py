@@ -1,9 +1,10 @@
 """The graphs engine: GRAPH atoms against batches of events.
 
-Events come as RDF text in a GRAPH column, or are built from plain columns by the stream's template. A batch is read
-once, however many indexes (segments of a plan) are evaluated on it. By default a slot answers with one row an event,
-its least binding: variables in the order of their names, booleans before numbers before text. Where other atoms join
-on the variables, name the slot in `every`, and it answers with one row for each distinct binding.
+Events come as RDF text in a GRAPH column, or are built from plain columns by the stream's template. An event is read
+once while its batch lives, however many indexes (segments of a plan, shards of a book) are evaluated on it. By default a
+slot answers with one row an event, its least binding: variables in the order of their names, booleans before numbers
+before text. Where other atoms join on the variables, name the slot in `every`, and it answers with one row for each
+distinct binding.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.columns import Columns
+from headgate.columns import Column, Columns
 from headgate.engine import Binding, Hits, State
 from headgate.errors import EventError, HeadgateError, LanguageError, UsageError
 from headgate.graphs import rdf
@@ -31,6 +32,13 @@ from headgate.language.ast import Node, Path
 
 Source = Path | Template
 """Where the graph of an event comes from: a GRAPH column, or a template over plain ones."""
+Read = list[Any]
+"""By row of a batch: an EventGraph, None where there is none, what is wrong with it, or _UNREAD."""
+_READ: WeakKeyDictionary[Column, dict[tuple[Source, Limits], tuple[tuple[Column | None, ...], Read]]]
+_READ = WeakKeyDictionary()
+"""What was read of columns that are still in use, by the first column that a graph is made of; the others stand beside
+it. It belongs to no engine: each shard of a book has its own, and what an event says depends on no ontology."""
+_UNREAD = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +85,6 @@ class GraphIndex:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """The graphs of a batch by row: an EventGraph, None where there is none, or what is wrong with it."""
-
-    graphs: Sequence[EventGraph | HeadgateError | None]
-
-
 class GraphEngine:
     """One engine a stream. `source` is its GRAPH column or its template; patterns may name another column."""
 
@@ -98,7 +99,6 @@ class GraphEngine:
         self.prefixes = Prefixes(prefixes)
         self.source = source
         self.limits = limits
-        self._read: WeakKeyDictionary[Columns, dict[Source | int, Reading]] = WeakKeyDictionary()
 
     @classmethod
     def of(
@@ -115,12 +115,11 @@ class GraphEngine:
         return cls(ontology, prefixes, columns[0] if len(columns) == 1 else None, limits)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What was read of batches stays behind.
         return GraphEngine, (self.ontology, self.prefixes.known, self.source, self.limits)
 
     def compile(self, expressions: Sequence[Node], every: Collection[int] = ()) -> GraphIndex:
         """Index GRAPH patterns. `every` are the slots that need all their bindings."""
-        by: dict[Source | int, tuple[Source, list[int]]] = {}
+        by: dict[Source, tuple[Source, list[int]]] = {}
         named = []
         for slot, node in enumerate(expressions):
             if not isinstance(node, ast.Graph):
@@ -130,7 +129,7 @@ class GraphEngine:
                 hint = "declare a GRAPH column or a template; of several columns, name one: GRAPH column { ... }"
                 raise LanguageError("it is not clear which graph of the event is meant", hint, at=node.at)
             named.append(compile_pattern(node, self.prefixes))
-            by.setdefault(_key(source), (source, []))[1].append(slot)
+            by.setdefault(source, (source, []))[1].append(slot)
         parts = []
         for source, slots in by.values():
             wanted = [i for i, slot in enumerate(slots) if slot in every]
@@ -148,8 +147,11 @@ class GraphEngine:
         columns: Columns,
         upstream: Hits | None = None,
         state: State | None = None,
+        *,
+        rows: NDArray[np.int64] | None = None,
     ) -> GraphHits:
-        answers = [self._part(part, index, columns, upstream) for part in index.parts]
+        """`rows` asks for all slots on some events: their rows in the batch, sorted."""
+        answers = [self._part(part, index, columns, upstream, rows) for part in index.parts]
         answers = [a for a in answers if len(a) or len(a.unknown)]
         if len(answers) == 1:
             return answers[0]
@@ -165,23 +167,30 @@ class GraphEngine:
             tuple(t for a in answers for t in a.troubles),
         )
 
-    def _part(self, part: Part, index: GraphIndex, columns: Columns, upstream: Hits | None) -> GraphHits:
+    def _part(
+        self,
+        part: Part,
+        index: GraphIndex,
+        columns: Columns,
+        upstream: Hits | None,
+        rows: NDArray[np.int64] | None,
+    ) -> GraphHits:
         local = np.full(index.size, -1, np.int32)
         local[part.slots] = np.arange(len(part.slots), dtype=np.int32)
-        rows = np.arange(columns.rows)
+        rows = np.arange(columns.rows) if rows is None else rows
         asked = None
         if upstream is not None:
             mine = local[upstream.slot] >= 0
             asked = upstream.event[mine], local[upstream.slot[mine]]
             rows = np.unique(asked[0])
-        reading = self.read(part.source, columns, rows)
-        usable = np.array([r for r in rows.tolist() if isinstance(reading.graphs[r], EventGraph)], np.int64)
+        read = self.read(part.source, columns, rows)
+        usable = np.array([r for r in rows.tolist() if isinstance(read[r], EventGraph)], np.int64)
         troubles = [
             Trouble(r, None, str(problem), problem.code)
             for r in rows.tolist()
-            if isinstance(problem := reading.graphs[r], HeadgateError)
+            if isinstance(problem := read[r], HeadgateError)
         ]
-        graphs = [g for r in usable.tolist() if isinstance(g := reading.graphs[r], EventGraph)]
+        graphs = [g for r in usable.tolist() if isinstance(g := read[r], EventGraph)]
         if asked is not None:
             kept = np.isin(asked[0], usable)
             asked = np.searchsorted(usable, asked[0][kept]), asked[1][kept]
@@ -192,13 +201,15 @@ class GraphEngine:
             usable[found.event], part.slots[found.slot], bindings, np.setdiff1d(rows, usable), tuple(troubles)
         )
 
-    def read(self, source: Source, columns: Columns, rows: NDArray[np.int64]) -> Reading:
-        """The graphs of a batch, at least of the given rows, each read once while the batch lives."""
-        known = self._read.setdefault(columns, {})
-        reading = known.get(_key(source))
-        graphs: list[EventGraph | HeadgateError | None]
-        graphs = list(reading.graphs) if reading else [None] * columns.rows
-        missing = [r for r in rows.tolist() if graphs[r] is None]
+    def read(
+        self, source: Source, columns: Columns, rows: NDArray[np.int64]
+    ) -> Sequence[EventGraph | HeadgateError | None]:
+        """The graphs of a batch by row, those of the given rows at least: an EventGraph, None where there is none, or
+        what is wrong with it."""
+        graphs = self._known(source, columns)
+        missing = [r for r in rows.tolist() if graphs[r] is _UNREAD]
+        if not missing:
+            return graphs
         if isinstance(source, Template):
             for row, graph in zip(missing, source.read(columns, missing, self.limits), strict=True):
                 graphs[row] = graph
@@ -206,22 +217,27 @@ class GraphEngine:
             texts = columns[source]
             for row in missing:
                 text = texts.value(row)
-                if text is not None:
-                    graphs[row] = self._graph(str(text))
-        reading = Reading(graphs)
-        known[_key(source)] = reading
-        return reading
+                graphs[row] = None if text is None else self._graph(str(text))
+        return graphs
+
+    def _known(self, source: Source, columns: Columns) -> Read:
+        paths = sorted(source.needs()) if isinstance(source, Template) else [source]
+        used = [columns.get(path) for path in paths]
+        first = next((c for c in used if c is not None), None)
+        if first is None:
+            return [_UNREAD] * columns.rows
+        others = tuple(c for c in used if c is not first)
+        known = _READ.setdefault(first, {})
+        found = known.get((source, self.limits))
+        if found is None or any(a is not b for a, b in zip(found[0], others, strict=True)):
+            found = known[source, self.limits] = others, [_UNREAD] * columns.rows
+        return found[1]
 
     def _graph(self, text: str) -> EventGraph | HeadgateError:
         try:
             return EventGraph.of(rdf.read(text), self.limits)
         except (rdf.BadRdf, EventError) as problem:
             return problem
-
-
-def _key(source: Source) -> Source | int:
-    """Templates are known by identity; they hold dicts."""
-    return id(source) if isinstance(source, Template) else source
 
 
 def patterns_of(index: GraphIndex, slot: int) -> tuple[PatternIndex, int]:

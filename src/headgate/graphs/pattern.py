@@ -81,10 +81,17 @@ class Named:
 
 
 class Prefixes:
-    """Prefixes in use; the usual four are always there."""
+    """Prefixes in use; the usual four are always there. Those that say the same are equal."""
 
     def __init__(self, given: Mapping[str, str] | None = None) -> None:
         self.known = {**STANDARD_PREFIXES, **(given or {})}
+        self._items = frozenset(self.known.items())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Prefixes) and self._items == other._items
+
+    def __hash__(self) -> int:
+        return hash(self._items)
 
     def iri(self, node: Node) -> str:
         if isinstance(node, ast.Iri):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -69,7 +69,7 @@ class Template:
     """Attributes that stand for classes."""
     crowded: bool
     """Whether two attributes may make the same statement, which then counts once."""
-    filled: dict[str, tuple[Reference, ...]]
+    filled: dict[str, tuple[Reference, ...]] = field(hash=False)
     prefixes: Prefixes
 
     @classmethod
@@ -251,8 +251,8 @@ class _Shape:
     def filled(self, values: list[list[Literal]]) -> EventGraph:
         graph = self.graph
         terms, classes = graph.terms.copy(), graph.classes.copy()
-        for vertex, field, number in self.places:
-            literal = values[field][number]
+        for vertex, at, number in self.places:
+            literal = values[at][number]
             terms[vertex] = literal
             classes[vertex] = (literal.datatype,)
         return EventGraph(terms, classes, graph.arcs)

@@ -60,6 +60,10 @@ class Catalogue:
             dict(self.published),
         )
 
+    def meaning(self) -> tuple[object, ...]:
+        """What the names in GRAPH patterns mean: what was compiled under one meaning says nothing under another."""
+        return tuple(self.ontologies.items()), tuple(sorted(self.prefixes.items())), tuple(self.templates.items())
+
     def stream(self, name: str, at: int = -1) -> Schema:
         """The schema of a stream. Where nothing is declared at all, a stream exists by being named."""
         found = self.streams.get(name)

@@ -8,7 +8,7 @@ scheduler decides the residual formulas with as few calls as it can.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -78,8 +78,7 @@ class LateIndex:
         if not len(asked):
             return Hits.none(), []
         rows, local = np.unique(asked.event, return_inverse=True)
-        part = columns.take(rows)
-        outcome, failed, _ = self._run(part, rows, Hits(local.astype(np.int64), asked.slot))
+        outcome, failed, _ = self._run(columns, rows, Hits(local.astype(np.int64), asked.slot))
         failed += [Failed(int(rows[f.event]), f.slot, str(f.error), f.error.code) for f in outcome.failures]
         hits = outcome.hits
         return Hits(rows[hits.event].astype(np.int64), hits.slot, hits.binding), failed
@@ -92,17 +91,22 @@ class LateIndex:
         return Trace(frozenset(asked.slot.tolist()), outcome, failed, given)
 
     def _run(
-        self, part: Columns, rows: NDArray[np.int64], asked: Hits, *, trace: bool = False
+        self, columns: Columns, rows: NDArray[np.int64], asked: Hits, *, trace: bool = False
     ) -> tuple[Outcome, list[Failed], Given | None]:
-        answers, failed = self._graphs(part, rows)
+        part = columns.take(rows)
+        answers, failed = self._graphs(columns, rows)
         early = self.early.evaluate(part) if self.early is not None else None
         return self.engine.run(self.operators, part, asked, early=early, given=answers, trace=trace), failed, answers
 
-    def _graphs(self, part: Columns, rows: NDArray[np.int64]) -> tuple[Given | None, list[Failed]]:
-        """The answers of all GRAPH patterns on these events."""
+    def _graphs(self, columns: Columns, rows: NDArray[np.int64]) -> tuple[Given | None, list[Failed]]:
+        """The answers of all GRAPH patterns on some events, which are counted as in `rows`.
+
+        The whole batch is handed on, for its graphs are read once for all segments.
+        """
         if self.patterns is None:
             return None, []
-        hits = self.graphs.evaluate(self.patterns, part, None)
+        hits = self.graphs.evaluate(self.patterns, columns, rows=rows)
+        hits = replace(hits, event=np.searchsorted(rows, hits.event), unknown=np.searchsorted(rows, hits.unknown))
         found = _answers(hits, self.pattern_of)
         unknown = frozenset(hits.unknown.tolist())
         numbers = self.pattern_of
@@ -111,7 +115,7 @@ class LateIndex:
             answer = found.get((event, numbers[predicate]))
             return answer if answer is not None else MISSING if event in unknown else FAILS
 
-        return given, [Failed(int(rows[t.event]), None, t.reason, t.code) for t in hits.troubles]
+        return given, [Failed(t.event, None, t.reason, t.code) for t in hits.troubles]
 
 
 def _answers(hits: GraphHits, numbers: Mapping[Predicate, int]) -> dict[tuple[int, int], Answer]:

@@ -18,6 +18,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
+from headgate.covering.gates import GatedIndex
 from headgate.errors import EventError, UnknownName, UsageError
 from headgate.events import decode
 from headgate.explain import Explanation
@@ -32,6 +33,7 @@ from headgate.language.forms import cut
 from headgate.language.tokens import tokenise
 from headgate.match.late import LateIndex
 from headgate.plan import file
+from headgate.plan.imprecise import Imprecise
 from headgate.plan.segment import Entry, Segment, compile_segment
 from headgate.plan.session import Session, unusable
 from headgate.plan.statics import FilterStatic
@@ -61,12 +63,14 @@ class Plan:
         previous: Plan | None,
         changed: list[str],
         samples: Mapping[str, Columns] | None = None,
+        *,
+        cover: bool = False,
     ) -> Plan:
         """The plan of a book: of all of it, or of what has changed since a previous plan laid over that one."""
         kept = catalogue.copy()
         schemas = kept.streams
         if previous is None:
-            segment = compile_segment(entries, schemas, samples)
+            segment = compile_segment(entries, schemas, samples, cover=cover)
             return cls(kept, (segment,), (None,), tools)._checked()
         segments, dead = list(previous.segments), [None if d is None else d.copy() for d in previous.dead]
         for name in changed:
@@ -83,7 +87,7 @@ class Plan:
             alive.update(new)
             segments, dead, new = segments[:1], dead[:1], alive
         if new:
-            segments.append(compile_segment(new, schemas))
+            segments.append(compile_segment(new, schemas, cover=cover))
             dead.append(None)
         return cls(kept, tuple(segments), tuple(dead), tools)._checked()
 
@@ -148,18 +152,32 @@ class Plan:
             state.update(segment.fingerprint.encode())
             if dead is not None:
                 state.update(np.packbits(dead).tobytes())
+        if self.catalogue.ontologies or self.catalogue.templates:
+            state.update(repr(self.catalogue.meaning()).encode())
         return state.hexdigest()
 
     # -- matching
 
-    def match(self, events: Any, *, output: str = "matches", errors: str = "raise") -> Any:
+    def match(self, events: Any, *, output: str = "matches", errors: str = "raise", imprecise: bool = False) -> Any:
         """Match events: rows of dicts, Arrow or pandas, or {stream: events} for several streams.
 
         `output` is "matches" (a table, see `results.SCHEMA`), "pairs", "counts" or "bitmaps". An event that cannot be
         used raises an EventError; with `errors="collect"` the result is (matches, table of errors).
+
+        With `imprecise` an attribute of an event, which is then a dict, may be a `hg.Range`; the table has a further
+        column `certainty`: "surely" if every event in that range matches, "possibly" if some may.
         """
         session = Session(self)
+        if imprecise:
+            if output != "matches" or errors not in ("raise", "collect"):
+                raise UsageError("imprecise events give a table of matches only", 'leave output as "matches"')
+            return session.vague(events, errors)
         return session.whole(events, output, errors)
+
+    @cached_property
+    def imprecise(self) -> Imprecise:
+        """The plan as boxes, for events that are not exact."""
+        return Imprecise(self)
 
     def session(self) -> Session:
         """Matching batch by batch; row numbers count on."""
@@ -216,6 +234,20 @@ class Plan:
         if rejected:
             raise unusable(rejected)
         return [p.columns for p in parts]
+
+    def gates(self) -> dict[str, tuple[str, ...]]:
+        """The living subscriptions that are tested only where a coverer matched, each with those that cover it together.
+
+        A coverer may have left the book since: its condition is a gate as long as its segment lasts."""
+        found: dict[str, tuple[str, ...]] = {}
+        for segment, dead in zip(self.segments, self.dead, strict=True):
+            for stream, index in segment.filters.items():
+                if isinstance(index, GatedIndex):
+                    names = [str(name) for name in segment.names.take(segment.filter_slots[stream]).to_pylist()]
+                    for slot in index.passive.tolist():
+                        if dead is None or not dead[segment.filter_slots[stream][slot]]:
+                            found[names[slot]] = tuple(names[c] for c in index.coverers(slot) or ())
+        return found
 
     def stats(self) -> dict[str, Any]:
         """What the plan is made of: per segment and stream the lanes, rows, nodes, conjuncts and bytes."""

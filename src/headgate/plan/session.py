@@ -14,6 +14,7 @@ from headgate import match
 from headgate.columns import Columns
 from headgate.errors import EventError, UsageError
 from headgate.events import Decoded, Rejected, decode
+from headgate.plan.imprecise import given_events
 from headgate.plan.results import Found, binding_text, bitmaps, counts_table, pairs, shown, table, times
 from headgate.plan.segment import Segment
 from headgate.schema import Schema
@@ -41,6 +42,8 @@ class Session:
         self._plan = plan
         self._rows: dict[str, int] = {}
         self._rejected: list[Rejected] = []
+        self._before = 0
+        """How many of them are of earlier batches."""
         self._sequences: SequenceSession | None = None
 
     def __enter__(self) -> Self:
@@ -57,7 +60,7 @@ class Session:
         Sequences take the epochs before `until`, by default all of the batch; what is later waits for the next call.
         """
         parts = self._decode(events)
-        return table([f for part in parts for f in self._find(part)], self._move(parts, until), self._plan.labels)
+        return table([f for part in parts for f in self.find(part)], self._move(parts, until), self._plan.labels)
 
     def errors(self) -> pa.Table:
         """Every event so far that could not be used, with its reason."""
@@ -76,10 +79,18 @@ class Session:
         if output == "counts":
             result: Any = self._counts(parts)
         else:
-            found = [f for part in parts for f in self._find(part)]
+            found = [f for part in parts for f in self.find(part)]
             moved = self._move(parts)
             made = {"matches": lambda: table(found, moved, self._plan.labels), "pairs": lambda: pairs(found, moved)}
             result = made.get(output, lambda: bitmaps(found, moved))()
+        if self._rejected and errors == "raise":
+            raise unusable(self._rejected)
+        return (result, self.errors()) if errors == "collect" else result
+
+    def vague(self, events: Any, errors: str) -> Any:
+        """Events whose attributes may be ranges: what `Plan.match(imprecise=True)` does."""
+        result, rejected = self._plan.imprecise.matches(self, given_events(self._plan, events))
+        self._rejected += rejected
         if self._rejected and errors == "raise":
             raise unusable(self._rejected)
         return (result, self.errors()) if errors == "collect" else result
@@ -111,6 +122,7 @@ class Session:
 
     def _decode(self, events: Any) -> list[Decoded]:
         """By stream, only the attributes that the plan reads."""
+        self._before = len(self._rejected)
         if isinstance(events, Mapping) and not hasattr(events, "column_names"):
             given = dict(events)
         else:
@@ -144,7 +156,7 @@ class Session:
             raise UsageError("the book is empty", "add a subscription first")
         return streams[0]
 
-    def _find(self, part: Decoded) -> list[Found]:
+    def find(self, part: Decoded) -> list[Found]:
         """The matches of everything but sequences."""
         columns: Columns = part.columns
         stream = columns.stream
@@ -168,7 +180,11 @@ class Session:
     def _note(self, work: match.Work, segment: Segment, part: Decoded) -> None:
         """What operators and graphs could not decide is an error of its event, and of its subscription where it has one."""
         slots = segment.late_slots.get(part.columns.stream)
+        # An event whose graph cannot be read is one error, whatever number of segments asked for it.
+        known = {(r.stream, r.row, r.reason) for r in self._rejected[self._before :]} if work.failed else set()
         for f in work.failed:
+            if f.slot is None and (part.columns.stream, int(part.rows[f.event]), f.reason) in known:
+                continue
             whose = "" if f.slot is None or slots is None else f"subscription {segment.names[int(slots[f.slot])]}: "
             row = int(part.rows[f.event])
             self._rejected.append(

@@ -16,7 +16,7 @@ from headgate.columns import Columns
 from headgate.engine import Hits
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.graphs.engine import GraphEngine
-from headgate.language.ast import Node
+from headgate.language.ast import Node, Path
 from headgate.language.catalogue import Catalogue
 from headgate.language.forms import cut_node
 from headgate.match.late import LateIndex, compile_late, is_late
@@ -43,6 +43,10 @@ class FilterStatic:
             slot = np.concatenate([slot, self.late_numbers[hits.slot]])
         order = np.lexsort((slot, event))
         return Hits(event[order], slot[order].astype(np.int32))
+
+    @property
+    def needs(self) -> frozenset[Path]:
+        return frozenset() if self.late is None else self.late.needs
 
     @staticmethod
     def maker(engine: OperatorEngine, graphs: Callable[[str, Catalogue], GraphEngine], catalogue: Catalogue) -> Static:

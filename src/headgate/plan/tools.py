@@ -30,6 +30,9 @@ from headgate.schema import Kind, Schema
 from headgate.sequences.engine import Index
 from headgate.sequences.levels import Subscription
 
+_MOST_LATE = 256
+"""How many late indexes are kept: those of a plan's segments and streams, and some of older plans."""
+
 
 class Signatures(Mapping[str, Signature]):
     """The signatures of a registry, for the type check."""
@@ -53,7 +56,7 @@ class Tools:
     def __init__(self, operators: Registry | Iterable[Any] = ()) -> None:
         self.registry = operators if isinstance(operators, Registry) else Registry(iter(operators))
         self.engine = OperatorEngine(self.registry)
-        self._late: dict[tuple[str, str], LateIndex] = {}
+        self._late: dict[Any, LateIndex] = {}
         self._graphs: dict[str, tuple[Any, GraphEngine]] = {}
         self._sequences: tuple[Any, Index | None] = (None, None)
 
@@ -61,9 +64,12 @@ class Tools:
         """The late indexes of a segment, by stream; compiled when first asked for."""
         found = {}
         for stream, slots in segment.late_slots.items():
-            key = (segment.fingerprint, stream)
+            key = (segment.fingerprint, stream, catalogue.meaning())
             index = self._late.get(key)
             if index is None:
+                while len(self._late) >= _MOST_LATE:
+                    # Of segments that were merged away, most likely; a plan that still has one compiles it again.
+                    self._late.pop(next(iter(self._late)), None)
                 bodies = []
                 for slot in slots.tolist():
                     entry = segment.entry(slot)
@@ -78,12 +84,7 @@ class Tools:
         template = catalogue.templates.get(stream)
         schema = catalogue.streams.get(stream)
         columns = [a.path for a in schema or () if a.type is not None and a.type.kind is Kind.GRAPH]
-        made_of = (
-            tuple(catalogue.ontologies.values()),
-            tuple(sorted(catalogue.prefixes.items())),
-            template,
-            tuple(columns),
-        )
+        made_of = (catalogue.meaning(), template, tuple(columns))
         known = self._graphs.get(stream)
         if known is None or known[0] != made_of:
             source: Any = columns[0] if len(columns) == 1 else None
@@ -95,7 +96,8 @@ class Tools:
 
     def sequences(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> Index | None:
         """The sequences of a whole plan; they share automata and may read what others PUBLISH."""
-        key = (tuple(sorted((n, e.text, e.missing) for n, e in entries.items())), tuple(sorted(catalogue.streams)))
+        texts = tuple(sorted((n, e.text, e.missing) for n, e in entries.items()))
+        key = (texts, tuple(sorted(catalogue.streams)), catalogue.meaning())
         if self._sequences[0] != key:
             self._sequences = (key, self._compile(entries, catalogue) if entries else None)
         return self._sequences[1]

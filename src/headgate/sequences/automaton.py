@@ -158,20 +158,29 @@ class Automaton:
         return "null" if missing == "total" and not isinstance(source.origin, str) else missing
 
     def _decide(
-        self, static: Node, dynamic: Node, place: int, stream: int, missing: str, *, indexed: bool
+        self,
+        static: Node,
+        dynamic: Node,
+        place: int,
+        stream: int,
+        missing: str,
+        *,
+        indexed: bool,
+        nothing_comes_in: bool = False,
     ) -> tuple[int, Node]:
-        """The slot of the static part and the predicate that is left to decide run by run."""
+        """The slot of the static part and the predicate that is left to decide run by run. Nothing comes in when ABSENT
+        comes out, so nothing is static there."""
         if dynamic != TRUE and late_problem(dynamic, place):
             raise PlanError(
                 "an operator or GRAPH inside a sequence sees the incoming event only",
                 "put it in a FILTER over its stream, and compare what it says about one event at a time",
             )
         slot = -1
-        if indexed or missing == "default":
+        if (indexed or missing == "default") and not nothing_comes_in:
             slot = self.slots.ask(stream, static, missing)
         else:
             dynamic = conjunction((plain(static), dynamic))
-            if missing == "total":
+            if missing == "total" and not nothing_comes_in:
                 slot = self.slots.ask(stream, TRUE, missing)
                 dynamic = conjunction((Decided(slot, slot), dynamic)) if slot >= 0 else dynamic
                 slot = -1
@@ -191,7 +200,11 @@ class Automaton:
         theta = parts(step.theta, place, missing, keyed=self.options.ai)
         if theta.equality is not None and _starts_from_aggregate(theta.equality, step):
             theta = parts(step.theta, place, missing)
-        slot, dynamic = self._decide(theta.static, theta.dynamic, place, stream, mode, indexed=self.options.an)
+        dynamic = theta.dynamic
+        if step.kind == "ABSENT":
+            # Its runs are not collected when DUR has grown too long: they come out.
+            dynamic = conjunction((dynamic, _bounded(theta.bound)))
+        slot, dynamic = self._decide(theta.static, dynamic, place, stream, mode, indexed=self.options.an)
         keep = parts(step.keep, place, missing)
         keep_mode = "null" if mode == "total" else mode
         keep_slot, keep_dynamic = self._decide(
@@ -211,10 +224,11 @@ class Automaton:
             return edge.target
         mode = "null" if missing == "total" else missing
         found = parts(step.after, state.place, missing)
-        # Nothing has come in when ABSENT comes out, so nothing is static there.
-        indexed = self.options.fr and step.kind != "ABSENT"
         dynamic = conjunction((found.dynamic, _bounded(found.bound)))
-        slot, dynamic = self._decide(found.static, dynamic, state.place, state.stream, mode, indexed=indexed)
+        absent = step.kind == "ABSENT"
+        slot, dynamic = self._decide(
+            found.static, dynamic, state.place, state.stream, mode, indexed=self.options.fr, nothing_comes_in=absent
+        )
         above = state.origin
         folds = above.folds
         if step.accumulators:

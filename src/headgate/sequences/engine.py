@@ -156,8 +156,13 @@ class Index:
                     found[name].update(n.path for n in body if isinstance(n, ast.Attribute))
                     if predicate.missing == "total":
                         found[name].update(a.path for a in self.plan.base[name])
+            for stream, (test, _) in level.statics.items():
+                if level.streams[stream] in found:
+                    found[level.streams[stream]].update(test.needs)
             for union in level.level.unions:
-                for side in union.sides:
+                for side, side_test in zip(union.sides, level.sides[union.name], strict=True):
+                    if side.stream in found and side_test is not None:
+                        found[side.stream].update(side_test.needs)
                     if side.stream in found:
                         found[side.stream].update(a.path for a in union.schema)
                         if side.source is not None:

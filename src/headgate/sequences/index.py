@@ -18,6 +18,7 @@ from headgate.schema import Schema, Type
 from headgate.sequences import tables
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Automaton, Edge, State, Target
+from headgate.sequences.predicates import FOREVER
 from headgate.sequences.programs.compiler import (
     FUNCTIONS,
     TEXT,
@@ -28,9 +29,11 @@ from headgate.sequences.programs.compiler import (
     is_float,
     sort_of,
 )
-from headgate.sequences.tables import Ints, Tables
+from headgate.sequences.tables import Bits, Ints, Tables
 
 KINDS = {"NEXT": tables.NEXT_STEP, "FOLD": tables.FOLD_STEP, "ABSENT": tables.ABSENT_STEP}
+_LINE = 8
+"""Numbers in a line of the cache: a run fills whole ones."""
 
 
 @dataclass
@@ -182,35 +185,43 @@ class _Numbering:
                 accs.append((s, a, cell))
                 cell += 2 * WIDTH[a.function]
         edges = [self._edges(s) for s in states]
-        starts = [e for e in self._automaton.starts.values() if e.target.number in self._useful]
-        slots = len(self._automaton.slots.predicates)
-        streams = len(programs.layout.schemas)
-        known = self._state_number
-        waits = [[known[id(s)] for s in t.states.values() if id(s) in known] for t in self._targets]
-        group_list = list(groups)
-        firsts = [(i, e.slot, e.target.streams[0]) for i, e in enumerate(starts)]
+        slots, streams = len(self._automaton.slots.predicates), len(programs.layout.schemas)
+        waits = [sum(id(s) in self._state_number for s in t.states.values()) for t in self._targets]
+        state_from = _offsets(waits)
+        starts = sorted(
+            (e for e in self._automaton.starts.values() if e.target.number in self._useful),
+            key=lambda e: _waiting_order(e.slot, e.target.streams[0]),
+        )
         acc_from, edge_from = _offsets(len(s.step.accumulators) for s in states), _offsets(map(len, edges))
-        state_from = _offsets(map(len, waits))
         nodes = [
             _ints(KINDS[s.step.kind] for s in states),
-            _ints(s.place for s in states),
             _ints(groups[self._group_key(s)] for s in states),
-            _ints(self._program(programs.predicate(s, s.theta)) for s in states),
             _ints(s.bound for s in states),
+            _ints(self._program(programs.predicate(s, s.theta)) for s in states),
+            edge_from[:-1],
+            edge_from[1:],
+            _ints(e[0].slot if len(e) == 1 else tables.SEVERAL for e in edges),
+            _ints(1 + sum(waits[self._target_number[id(e.target)]] for e in own) for own in edges),
+            _ints(s.place for s in states),
+            *held,
             _ints(s.keep_slot for s in states),
             _ints(self._program(programs.predicate(s, s.keep)) for s in states),
             _ints(s.step.within for s in states),
-            _ints(s.quota for s in states),
-            *held,
             acc_from[:-1],
             acc_from[1:],
-            edge_from[:-1],
-            edge_from[1:],
         ]
         owned = [(s, e) for s, group in zip(states, edges, strict=True) for e in group]
+        edge_table = self._edge_table(
+            [e for _, e in owned], [programs.predicate(s, e.dynamic) for s, e in owned], state_from
+        )
+        group_list = list(groups)
+        by_group = _by_slot([(g[1], g[0]) for g in group_list], slots, streams)
+        by_start = _by_slot([(e.slot, e.target.streams[0]) for e in starts], slots, streams)
+        quotas = _ints(s.quota for s in states)
         made = Tables(
             code=np.zeros((0, 5), np.int64),
             nodes=_matrix(nodes),
+            quotas=quotas,
             accs=_matrix(
                 [
                     _ints(FUNCTIONS[a.function] for _, a, _ in accs),
@@ -219,34 +230,40 @@ class _Numbering:
                     _ints(self._program(programs.expression(s, a.start)) for s, a, _ in accs),
                 ]
             ),
-            edges=_matrix(
-                [
-                    _ints(e.slot for _, e in owned),
-                    _ints(self._program(programs.predicate(s, e.dynamic)) for s, e in owned),
-                    _ints(self._target_number[id(e.target)] for _, e in owned),
-                ]
-            ),
-            targets=_matrix([_ints(len(t.accepts) for t in self._targets), state_from[:-1], state_from[1:]]),
-            states=_ints(n for s in waits for n in s),
-            group_table=_matrix(
+            edges=edge_table,
+            edge_slots=np.ascontiguousarray(edge_table[:, tables.EDGE_SLOT]),
+            groups=_matrix(
                 [
                     _ints(-1 if g[2] is None else programs.layout.column(g[0], g[2])[0] for g in group_list),
                     _ints(g[3] for g in group_list),
                 ]
             ),
-            **_by_slot("group", "groups", [(i, g[1], g[0]) for i, g in enumerate(group_list)], slots, streams, "open"),
-            start_table=_matrix(
-                [
-                    _ints(self._program(programs.start(e)) for e in starts),
-                    _ints(self._target_number[id(e.target)] for e in starts),
-                ]
-            ),
-            **_by_slot("start", "starts", firsts, slots, streams, "free"),
+            starts=self._edge_table(starts, [programs.start(e) for e in starts], state_from),
+            slots=_matrix([*by_group[0], *by_start[0]]),
+            roles=_roles(by_group[0], by_start[0]),
+            open_from=by_group[1],
+            free_from=by_start[1],
+            least_quota=int(quotas.min(initial=FOREVER)),
             cells_at=tables.HANDLES + places,
-            width=tables.HANDLES + places + cells,
+            width=-(-(tables.HANDLES + places + cells) // _LINE) * _LINE,
         )
         code = np.array(self._code or [(0, 0, 0, 0, 0)], np.int64)
         return Numbered(made._replace(code=code), states, self._targets)
+
+    def _edge_table(
+        self, edges: Sequence[Edge], programs: Sequence[list[Instruction] | None], state_from: Ints
+    ) -> Ints:
+        targets = _ints(self._target_number[id(e.target)] for e in edges)
+        return _matrix(
+            [
+                _ints(e.slot for e in edges),
+                _ints(map(self._program, programs)),
+                targets,
+                _ints(len(e.target.accepts) for e in edges),
+                state_from[targets],
+                state_from[targets + 1],
+            ]
+        )
 
     def _program(self, program: list[Instruction] | None) -> int:
         if program is None:
@@ -288,24 +305,24 @@ class _Numbering:
         return state.origin.streams[int(path[0][1:])]
 
     def _groups(self) -> tuple[dict[tuple[int, int, Path | None, int], int], list[Ints]]:
-        groups: dict[tuple[int, int, Path | None, int], int] = {}
-        held: list[tuple[int, int, int, int]] = []
-        layout = self._programs.layout
-        for state in self._states:
-            groups.setdefault(self._group_key(state), len(groups))
-            if state.equality is None:
-                held.append((0, -1, 0, -1))
-                continue
-            paths, modes = self._held_paths(state), self._modes(state)
-            first = paths[0]
-            place = state.place if first[0] == "$" else int(first[0][1:])
-            stream = state.stream if first[0] == "$" else self._stream(state, first)
-            packed = -1
-            if len(paths) > 1:
-                column = layout.column(self._stream(state, paths[1]), paths[1][1:])[0]
-                packed = int(paths[1][0][1:]) << 32 | column << 2 | modes[2]
-            held.append((place, layout.column(stream, first[1:])[0], modes[1], packed))
-        return groups, [_ints(column) for column in zip(*held, strict=True)] if held else [_ints(())] * 4
+        found = dict.fromkeys(map(self._group_key, self._states))
+        in_order = sorted(found, key=lambda g: _waiting_order(g[1], g[0]))
+        held = [self._held(state) for state in self._states]
+        return {g: i for i, g in enumerate(in_order)}, [_ints(h[0] for h in held), _ints(h[1] for h in held)]
+
+    def _held(self, state: State) -> tuple[int, int]:
+        """Where the value lies that theta compares for equality, and where before the first iteration: place, column
+        and mode in one number, -1 for nowhere."""
+        if state.equality is None:
+            return -1, -1
+        layout, paths, modes = self._programs.layout, self._held_paths(state), self._modes(state)
+        packed = []
+        for path, mode in zip(paths, modes[1:], strict=False):
+            own = path[0] == "$"
+            place = state.place if own else int(path[0][1:])
+            column = layout.column(state.stream if own else self._stream(state, path), path[1:])[0]
+            packed.append(place << 32 | column << 2 | mode)
+        return packed[0], packed[1] if len(packed) > 1 else -1
 
 
 def _useful(automaton: Automaton) -> set[int]:
@@ -336,15 +353,19 @@ def _offsets(lengths: Iterable[int]) -> Ints:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(_ints(lengths), dtype=np.int64)])
 
 
-def _by_slot(
-    one: str, many: str, entries: list[tuple[int, int, int]], slots: int, streams: int, always: str
-) -> dict[str, Ints]:
-    """Entries by the slot they wait for, and those that wait for none by their stream."""
-    slotted = sorted((slot, i) for i, slot, _ in entries if slot >= 0)
-    open_ = sorted((stream, i) for i, slot, stream in entries if slot < 0)
-    return {
-        f"{one}_from": _offsets(np.bincount(_ints(s for s, _ in slotted), minlength=slots)),
-        many: _ints(i for _, i in slotted),
-        f"{always}_from": _offsets(np.bincount(_ints(s for s, _ in open_), minlength=streams)),
-        f"{always}_{many}": _ints(i for _, i in open_),
-    }
+def _waiting_order(slot: int, stream: int) -> tuple[bool, int]:
+    """What waits for no slot comes first, by its stream; then the others by their slot."""
+    return slot >= 0, stream if slot < 0 else slot
+
+
+def _by_slot(entries: Sequence[tuple[int, int]], slots: int, streams: int) -> tuple[tuple[Ints, Ints], Ints]:
+    """Of entries in waiting order, each a slot and a stream: where those of each slot begin and end, and where those of
+    each stream begin that wait for none."""
+    open_from = _offsets(np.bincount(_ints(stream for slot, stream in entries if slot < 0), minlength=streams))
+    counts = np.bincount(_ints(slot for slot, _ in entries if slot >= 0), minlength=slots)
+    offsets = open_from[-1] + _offsets(counts)
+    return (offsets[:-1], offsets[1:]), open_from
+
+
+def _roles(groups: tuple[Ints, Ints], starts: tuple[Ints, Ints]) -> Bits:
+    return ((groups[1] > groups[0]) + 2 * (starts[1] > starts[0])).astype(np.uint8)

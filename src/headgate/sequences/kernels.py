@@ -5,6 +5,10 @@ equality (AN and AI index). An event therefore touches the runs it may affect an
 
 An epoch is decided as a whole: affected runs are marked, their successors collected, and only when the last event of
 the epoch is done are the old ones taken out and the new ones put in (traps 1 and 2). Plain twin: `stepper.py`.
+
+What costs is not arithmetic but memory: with a hundred thousand subscriptions every look at a table misses the cache.
+So what a slot, an edge or a node is asked for lies in one row each; the static predicates that hold for an event are in
+a small table of their own (`marked`); and a run that no edge can take dies without being copied.
 """
 
 from __future__ import annotations
@@ -12,27 +16,29 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from headgate.sequences.programs.kernels import STACK, accumulate, begin, execute, holds
+from headgate.sequences.programs.kernels import STACK, accumulate, begin, execute, holds, mark, marked
 from headgate.sequences.runs.kernels import bucket_of, install, longer, pop, remove, taller, unique
 from headgate.sequences.tables import (
-    ABSENT_STEP,
     ACC_FROM,
     ACC_OPERAND,
     ACC_START,
     ACC_TO,
-    ACCEPTS,
     BORN,
-    BOUND,
+    EDGE_ACCEPTS,
     EDGE_FROM,
     EDGE_PROGRAM,
-    EDGE_SLOT,
+    EDGE_STATE_FROM,
+    EDGE_STATE_TO,
     EDGE_TARGET,
     EDGE_TO,
     EPOCH,
     EXPIRED,
+    FAN,
     FOLD_STEP,
+    FRESH,
     GROUP,
-    GROUP_COLUMN,
+    GROUP_FROM,
+    GROUP_TO,
     HANDLES,
     HEAP,
     KEEP,
@@ -42,184 +48,139 @@ from headgate.sequences.tables import (
     KILLED,
     KIND,
     MASK,
-    NEWER,
     NEXT,
     NEXT_STEP,
     NODE,
+    ONLY_SLOT,
     PLACE,
-    PREV,
     SAME,
+    SEVERAL,
     STAMP,
-    START_PROGRAM,
-    START_TARGET,
-    STATE_FROM,
-    STATE_TO,
+    START_FROM,
+    START_TO,
     STEPPED,
     T0,
     T1,
     THETA,
     TIED,
     TOUCHED,
+    UNTIL,
     Batch,
     Ints,
     Runs,
     Tables,
 )
 
+_FEW = 16
+
 
 @njit(cache=True)
 def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
     """All epochs of a batch. Gives the new state and the accepted runs, NODE being the number of their target."""
-    rows, heads, oldest, newest, counts, dropped, heap, scalars = s
-    marks = np.zeros(len(p.group_from), np.int64)
+    nodes, groups, slots, roles, starts = p.nodes, p.groups, p.slots, p.roles, p.starts
+    open_from, free_from, hits, hit_from = p.open_from, p.free_from, b.hits, b.hit_from
+    scalars = s.scalars
+    scalars[FRESH] = 0
+    marks = _marks(hit_from)
     waiting = np.zeros((64, p.width), np.int64)
     affected = np.zeros(64, np.int64)
     work = np.zeros(p.width, np.int64)
     stack = np.zeros((STACK, 2), np.int64)
-    count = 0
+    count, touched, stepped, expired = 0, 0, 0, 0
     end = len(b.t1)
     at = b.first
     while True:
         last = at >= end
         now = b.closed if last else b.t1[at]
         # Deadlines before this epoch have passed without an event: each is an epoch of its own.
-        limit = now if last else now - 1
-        while scalars[HEAP] > 0 and heap[0, 0] <= limit:
-            due = heap[0, 0]
-            s = Runs(rows, heads, oldest, newest, counts, dropped, heap, scalars)
-            waiting, w, out, count = _fire(p, b, s, due, waiting, out, count, work, stack)
-            s = install(p, b, s, waiting, 0, w)
-            rows, heads, oldest, newest, counts, dropped, heap, scalars = s
+        if scalars[HEAP] > 0:
+            limit = now if last else now - 1
+            s, waiting, out, count = _fire(p, b, s, limit, waiting, out, count, work, marks, stack)
         if last:
             break
+        rows, heads = s.rows, s.heads
         scalars[EPOCH] += 1
         epoch = scalars[EPOCH]
         n_affected, w, out_before = 0, 0, count
-        until = at
+        until = at + 1
         while until < end and b.t1[until] == now:
             until += 1
         if until - at > 1:
             scalars[TIED] = 1
-        s = Runs(rows, heads, oldest, newest, counts, dropped, heap, scalars)
         for e in range(at, until):
             stamp = e - b.first + 1
-            lo, hi = b.hit_from[e - b.first], b.hit_from[e - b.first + 1]
+            lo, hi = hit_from[stamp - 1], hit_from[stamp]
             for h in range(lo, hi):
-                marks[b.hits[h]] = stamp
+                mark(marks, stamp, hits[h])
             stream = b.stream[e]
-            o_lo, o_hi = p.open_from[stream], p.open_from[stream + 1]
-            for h in range(lo + o_lo - o_hi, hi):
+            for h in range(lo - 1, hi):
                 if h < lo:
-                    g_lo, g_hi = o_hi + h - lo, o_hi + h - lo + 1
-                    from_open = True
+                    g_lo, g_hi = open_from[stream], open_from[stream + 1]
+                elif roles[hits[h]] & 1:
+                    g_lo, g_hi = slots[hits[h], GROUP_FROM], slots[hits[h], GROUP_TO]
                 else:
-                    slot = b.hits[h]
-                    g_lo, g_hi = p.group_from[slot], p.group_from[slot + 1]
-                    from_open = False
-                for gi in range(g_lo, g_hi):
-                    g = p.open_groups[gi] if from_open else p.groups[gi]
-                    bucket, key = bucket_of(p, b, g, e, scalars[MASK])
+                    continue
+                for g in range(g_lo, g_hi):
+                    bucket, key = bucket_of(groups, b.cells, b.defined, g, e, scalars[MASK])
                     if bucket < 0:
                         continue
+                    keyed = bucket >= len(groups)
                     r = heads[bucket]
                     while r >= 0:
-                        following = rows[r, NEXT]
-                        n = rows[r, NODE]
-                        if p.nodes[n, GROUP] == g and (
-                            p.group_table[g, GROUP_COLUMN] < 0 or (rows[r, KEYED] == 1 and rows[r, KEY] == key)
-                        ):
-                            scalars[TOUCHED] += 1
-                            if now - rows[r, T0] + 1 > p.nodes[n, BOUND] and p.nodes[n, KIND] != ABSENT_STEP:
-                                remove(s, r)
-                                scalars[EXPIRED] += 1
-                            elif b.t0[e] > rows[r, T1] and (
-                                p.nodes[n, THETA] < 0
-                                or execute(
-                                    p.code,
-                                    p.nodes[n, THETA],
-                                    rows,
-                                    r,
-                                    rows[r],
-                                    b,
-                                    e,
-                                    now,
-                                    marks,
-                                    stamp,
-                                    stack,
-                                    p.cells_at,
-                                )
-                                == 1
-                            ):
-                                if rows[r, STAMP] != epoch:
-                                    rows[r, STAMP] = epoch
-                                    if n_affected == len(affected):
-                                        affected = longer(affected)
-                                    affected[n_affected] = r
-                                    n_affected += 1
-                                scalars[STEPPED] += 1
-                                if _may_move(p.nodes, p.edges, n, marks, stamp):
-                                    waiting, w, out, count = _step(
-                                        p,
-                                        b,
-                                        rows,
-                                        r,
-                                        n,
-                                        e,
-                                        now,
-                                        marks,
-                                        stamp,
-                                        lo,
-                                        hi,
-                                        waiting,
-                                        w,
-                                        out,
-                                        count,
-                                        work,
-                                        stack,
-                                    )
-                        r = following
-            work[:] = 0
-            work[HANDLES : p.cells_at] = -1
-            work[T0], work[T1], work[HANDLES] = b.t0[e], now, e
-            f_lo, f_hi = p.free_from[stream], p.free_from[stream + 1]
-            for h in range(lo + f_lo - f_hi, hi):
-                if h < lo:
-                    s_lo, s_hi = f_hi + h - lo, f_hi + h - lo + 1
-                    from_open = True
-                else:
-                    slot = b.hits[h]
-                    s_lo, s_hi = p.start_from[slot], p.start_from[slot + 1]
-                    from_open = False
-                for si in range(s_lo, s_hi):
-                    edge = p.free_starts[si] if from_open else p.starts[si]
-                    if holds(
-                        p.code,
-                        p.start_table[edge, START_PROGRAM],
-                        waiting,
-                        0,
-                        work,
-                        b,
-                        e,
-                        now,
-                        marks,
-                        stamp,
-                        stack,
-                        p.cells_at,
-                    ):
-                        waiting, w, out, count = _emit(
-                            p,
-                            b,
-                            p.start_table[edge, START_TARGET],
-                            work,
-                            now,
-                            waiting,
-                            w,
-                            out,
-                            count,
-                            marks,
-                            stamp,
-                            stack,
+                        this = r
+                        r = rows[this, NEXT]
+                        if keyed and (rows[this, KEY] != key or rows[this, KEYED] == 0):
+                            continue
+                        n = rows[this, NODE]
+                        if keyed and nodes[n, GROUP] != g:
+                            continue
+                        touched += 1
+                        if now > rows[this, UNTIL]:
+                            remove(rows, heads, s.lists, scalars, this)
+                            expired += 1
+                            continue
+                        if b.t0[e] <= rows[this, T1]:
+                            continue
+                        theta = nodes[n, THETA]
+                        if not holds(p.code, theta, rows, this, work, b, e, now, marks, stamp, stack, p.cells_at):
+                            continue
+                        if rows[this, STAMP] != epoch:
+                            rows[this, STAMP] = epoch
+                            if n_affected == len(affected):
+                                affected = longer(affected, 0)
+                            affected[n_affected] = this
+                            n_affected += 1
+                        stepped += 1
+                        if not _may_move(nodes, p.edge_slots, n, marks, stamp):
+                            continue
+                        if w + nodes[n, FAN] > len(waiting):
+                            waiting = taller(waiting, w + nodes[n, FAN])
+                        most = nodes[n, EDGE_TO] - nodes[n, EDGE_FROM]
+                        if count + most > len(out):
+                            out = taller(out, count + most)
+                        w, count = _step(
+                            p, b, rows, this, n, e, now, marks, stamp, lo, hi, waiting, w, out, count, work, stack
                         )
+            for h in range(lo - 1, hi):
+                if h < lo:
+                    s_lo, s_hi = free_from[stream], free_from[stream + 1]
+                elif roles[hits[h]] & 2:
+                    s_lo, s_hi = slots[hits[h], START_FROM], slots[hits[h], START_TO]
+                else:
+                    continue
+                for i in range(s_lo, s_hi):
+                    work[:] = 0
+                    work[HANDLES : p.cells_at] = -1
+                    work[T0], work[T1], work[HANDLES] = b.t0[e], now, e
+                    pc = starts[i, EDGE_PROGRAM]
+                    if not holds(p.code, pc, waiting, 0, work, b, e, now, marks, stamp, stack, p.cells_at):
+                        continue
+                    more = starts[i, EDGE_STATE_TO] - starts[i, EDGE_STATE_FROM]
+                    if w + more > len(waiting):
+                        waiting = taller(waiting, w + more)
+                    if count == len(out):
+                        out = taller(out, 0)
+                    w, count = _emit(p, b, starts, i, work, now, waiting, w, out, count, marks, stamp, stack)
         if scalars[TIED] == 1:
             if w > 1:
                 kept = unique(waiting, 0, w)
@@ -228,30 +189,44 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
             if count - out_before > 1:
                 count = unique(out, out_before, count)
         for i in range(n_affected):
-            remove(s, affected[i])
-            scalars[KILLED] += 1
+            remove(rows, heads, s.lists, scalars, affected[i])
+        scalars[KILLED] += n_affected
         if w > 0:
-            s = install(p, b, s, waiting, 0, w)
-            rows, heads, oldest, newest, counts, dropped, heap, scalars = s
-        while scalars[HEAP] > 0 and heap[0, 0] <= now:
-            waiting, w, out, count = _fire(p, b, s, heap[0, 0], waiting, out, count, work, stack)
-            s = install(p, b, s, waiting, 0, w)
-            rows, heads, oldest, newest, counts, dropped, heap, scalars = s
+            s = install(p, b, s, waiting, w)
+        if scalars[HEAP] > 0:
+            s, waiting, out, count = _fire(p, b, s, now, waiting, out, count, work, marks, stack)
         at = until
-    return Runs(rows, heads, oldest, newest, counts, dropped, heap, scalars), out, count
+    scalars[TOUCHED] += touched
+    scalars[STEPPED] += stepped
+    scalars[EXPIRED] += expired
+    return s, out, count
 
 
 @njit(cache=True)
-def _may_move(nodes: Ints, edges: Ints, n: int, marks: Ints, stamp: int) -> bool:
-    """Can an affected run do anything but die? Most die, and the marks of a few edges tell."""
+def _marks(hit_from: Ints) -> Ints:
+    """An empty table for the static predicates that hold for one event; never more than half full."""
+    most = 32
+    for i in range(len(hit_from) - 1):
+        most = max(most, hit_from[i + 1] - hit_from[i])
+    size = 64
+    while size < 2 * most:
+        size *= 2
+    return np.zeros(size, np.int64)
+
+
+@njit(cache=True)
+def _may_move(nodes: Ints, edge_slots: Ints, n: int, marks: Ints, stamp: int) -> bool:
+    """Can an affected run do anything but die? Most die, and the slots of a few edges tell."""
     if nodes[n, KIND] != NEXT_STEP:
         return bool(nodes[n, KIND] == FOLD_STEP)
+    only = nodes[n, ONLY_SLOT]
+    if only != SEVERAL:
+        return bool(only < 0 or marked(marks, stamp, only))
     lo, hi = nodes[n, EDGE_FROM], nodes[n, EDGE_TO]
-    if hi - lo > 16:
+    if hi - lo > _FEW:
         return True
     for edge in range(lo, hi):
-        slot = edges[edge, EDGE_SLOT]
-        if slot < 0 or marks[slot] == stamp:
+        if edge_slots[edge] < 0 or marked(marks, stamp, edge_slots[edge]):
             return True
     return False
 
@@ -275,62 +250,58 @@ def _step(
     count: int,
     work: Ints,
     stack: Ints,
-) -> tuple[Ints, int, Ints, int]:
-    """The forward and rebind edges of an affected run."""
-    work[:] = rows[r]
+) -> tuple[int, int]:
+    """The forward and rebind edges of an affected run; there is room for what it can make."""
+    for c in range(p.width):
+        work[c] = rows[r, c]
     work[T1] = now
     work[HANDLES + p.nodes[n, PLACE]] = e
     if p.nodes[n, KIND] == FOLD_STEP:
-        if p.nodes[n, KEEP_SLOT] >= 0 and marks[p.nodes[n, KEEP_SLOT]] != stamp:
-            return waiting, w, out, count
+        if p.nodes[n, KEEP_SLOT] >= 0 and not marked(marks, stamp, p.nodes[n, KEEP_SLOT]):
+            return w, count
         if not holds(p.code, p.nodes[n, KEEP], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at):
-            return waiting, w, out, count
+            return w, count
         for a in range(p.nodes[n, ACC_FROM], p.nodes[n, ACC_TO]):
             if p.accs[a, ACC_OPERAND] >= 0:
                 execute(p.code, p.accs[a, ACC_OPERAND], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at)
-            accumulate(p, a, work, stack)
-        if w == len(waiting):
-            waiting = taller(waiting)
-        waiting[w] = work
+            accumulate(p.accs, a, work, stack)
+        for c in range(p.width):
+            waiting[w, c] = work[c]
         waiting[w, NODE] = n
         w += 1
     e_lo, e_hi = p.nodes[n, EDGE_FROM], p.nodes[n, EDGE_TO]
     if e_hi - e_lo <= 4 * (hi - lo) + 4:
         for edge in range(e_lo, e_hi):
-            slot = p.edges[edge, EDGE_SLOT]
-            if slot < 0 or marks[slot] == stamp:
-                if holds(
-                    p.code, p.edges[edge, EDGE_PROGRAM], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at
-                ):
-                    waiting, w, out, count = _emit(
-                        p, b, p.edges[edge, EDGE_TARGET], work, now, waiting, w, out, count, marks, stamp, stack
-                    )
-        return waiting, w, out, count
+            slot = p.edge_slots[edge]
+            if (slot < 0 or marked(marks, stamp, slot)) and holds(
+                p.code, p.edges[edge, EDGE_PROGRAM], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at
+            ):
+                w, count = _emit(p, b, p.edges, edge, work, now, waiting, w, out, count, marks, stamp, stack)
+        return w, count
     # Many edges, few hits: look each hit up among the edges, which are sorted by slot, TRUE first.
     for h in range(lo - 1, hi):
         slot = -1 if h < lo else b.hits[h]
         left, right = e_lo, e_hi
         while left < right:
             middle = (left + right) // 2
-            if p.edges[middle, EDGE_SLOT] < slot:
+            if p.edge_slots[middle] < slot:
                 left = middle + 1
             else:
                 right = middle
         edge = left
-        while edge < e_hi and p.edges[edge, EDGE_SLOT] == slot:
+        while edge < e_hi and p.edge_slots[edge] == slot:
             if holds(p.code, p.edges[edge, EDGE_PROGRAM], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at):
-                waiting, w, out, count = _emit(
-                    p, b, p.edges[edge, EDGE_TARGET], work, now, waiting, w, out, count, marks, stamp, stack
-                )
+                w, count = _emit(p, b, p.edges, edge, work, now, waiting, w, out, count, marks, stamp, stack)
             edge += 1
-    return waiting, w, out, count
+    return w, count
 
 
 @njit(cache=True)
 def _emit(
     p: Tables,
     b: Batch,
-    target: int,
+    edges: Ints,
+    edge: int,
     work: Ints,
     now: int,
     waiting: Ints,
@@ -340,68 +311,66 @@ def _emit(
     marks: Ints,
     stamp: int,
     stack: Ints,
-) -> tuple[Ints, int, Ints, int]:
-    """A run arrives at a target: it is accepted there, and waits in each of its states."""
-    if p.targets[target, ACCEPTS] > 0:
-        if count == len(out):
-            out = taller(out)
-        out[count] = work
-        out[count, NODE] = target
-        out[count, NEXT] = 0
-        out[count, PREV] = 0
-        out[count, NEWER:HANDLES] = 0
+) -> tuple[int, int]:
+    """A run arrives at the target of an edge: it is accepted there, and waits in each of its states."""
+    if edges[edge, EDGE_ACCEPTS] > 0:
+        for c in range(p.width):
+            out[count, c] = work[c]
+        out[count, NODE] = edges[edge, EDGE_TARGET]
         count += 1
-    for i in range(p.targets[target, STATE_FROM], p.targets[target, STATE_TO]):
-        n = p.states[i]
-        if w == len(waiting):
-            waiting = taller(waiting)
-        waiting[w] = work
+    for n in range(edges[edge, EDGE_STATE_FROM], edges[edge, EDGE_STATE_TO]):
+        for c in range(p.width):
+            waiting[w, c] = work[c]
         waiting[w, NODE] = n
         waiting[w, HANDLES + p.nodes[n, PLACE]] = -1
         if p.nodes[n, KIND] == FOLD_STEP:
             for a in range(p.nodes[n, ACC_FROM], p.nodes[n, ACC_TO]):
-                begin(p, a, waiting[w])
-                if p.accs[a, ACC_START] >= 0:
-                    execute(
-                        p.code,
-                        p.accs[a, ACC_START],
-                        waiting,
-                        w,
-                        waiting[w],
-                        b,
-                        -1,
-                        now,
-                        marks,
-                        stamp,
-                        stack,
-                        p.cells_at,
-                    )
-                    accumulate(p, a, waiting[w], stack)
+                begin(p.accs, a, waiting[w])
+                pc = p.accs[a, ACC_START]
+                if pc >= 0:
+                    execute(p.code, pc, waiting, w, waiting[w], b, -1, now, marks, stamp, stack, p.cells_at)
+                    accumulate(p.accs, a, waiting[w], stack)
         w += 1
-    return waiting, w, out, count
+    return w, count
 
 
 @njit(cache=True)
 def _fire(
-    p: Tables, b: Batch, s: Runs, due: int, waiting: Ints, out: Ints, count: int, work: Ints, stack: Ints
-) -> tuple[Ints, int, Ints, int]:
-    """ABSENT's runs whose deadline is `due` come out: what they waited for did not happen."""
-    rows, heap, scalars = s.rows, s.heap, s.scalars
-    marks = np.zeros(1, np.int64)
-    w = 0
-    while scalars[HEAP] > 0 and heap[0, 0] == due:
-        r, born = heap[0, 1], heap[0, 2]
-        pop(heap, scalars)
-        if rows[r, BORN] != born:
-            continue
-        n = rows[r, NODE]
-        work[:] = rows[r]
-        work[T1] = due
-        work[HANDLES + p.nodes[n, PLACE]] = -1
-        for edge in range(p.nodes[n, EDGE_FROM], p.nodes[n, EDGE_TO]):
-            if holds(p.code, p.edges[edge, EDGE_PROGRAM], rows, r, work, b, -1, due, marks, 1, stack, p.cells_at):
-                waiting, w, out, count = _emit(
-                    p, b, p.edges[edge, EDGE_TARGET], work, due, waiting, w, out, count, marks, 1, stack
-                )
-        remove(s, r)
-    return waiting, w, out, count
+    p: Tables,
+    b: Batch,
+    s: Runs,
+    limit: int,
+    waiting: Ints,
+    out: Ints,
+    count: int,
+    work: Ints,
+    marks: Ints,
+    stack: Ints,
+) -> tuple[Runs, Ints, Ints, int]:
+    """ABSENT's runs whose deadlines are up to `limit` come out, each deadline an epoch: what they waited for did not
+    happen. No event has come in, so no static predicate holds."""
+    scalars = s.scalars
+    while scalars[HEAP] > 0 and s.heap[0, 0] <= limit:
+        due, w = s.heap[0, 0], 0
+        rows, heap = s.rows, s.heap
+        while scalars[HEAP] > 0 and heap[0, 0] == due:
+            r, born = heap[0, 1], heap[0, 2]
+            pop(heap, scalars)
+            if rows[r, BORN] != born:
+                continue
+            n = rows[r, NODE]
+            work[:] = rows[r]
+            work[T1] = due
+            work[HANDLES + p.nodes[n, PLACE]] = -1
+            if w + p.nodes[n, FAN] > len(waiting):
+                waiting = taller(waiting, w + p.nodes[n, FAN])
+            most = p.nodes[n, EDGE_TO] - p.nodes[n, EDGE_FROM]
+            if count + most > len(out):
+                out = taller(out, count + most)
+            for edge in range(p.nodes[n, EDGE_FROM], p.nodes[n, EDGE_TO]):
+                pc = p.edges[edge, EDGE_PROGRAM]
+                if holds(p.code, pc, rows, r, work, b, -1, due, marks, -1, stack, p.cells_at):
+                    w, count = _emit(p, b, p.edges, edge, work, due, waiting, w, out, count, marks, -1, stack)
+            remove(rows, s.heads, s.lists, scalars, r)
+        s = install(p, b, s, waiting, w)
+    return s, waiting, out, count

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from headgate.language import ast, values
-from headgate.language.ast import Node, Path
+from headgate.language.ast import TRUE, Node, Path
 from headgate.language.normal import fold
 from headgate.language.spine import DUR, conjunction, conjuncts, rewrite
 from headgate.sequences.algebra import heads, is_late
@@ -56,19 +55,24 @@ Ask = Callable[[Node], int]
 
 def parts(predicate: Node, place: int, missing: str, *, keyed: bool = False) -> Parts:
     """`keyed`: take out one equality for the AI index. In `default` mode equality has other rules, so none is."""
+    if predicate is TRUE:
+        return _NONE
     if not isinstance(predicate, Filled):
         return _parts(predicate, place, missing, keyed)
-    static, dynamic, equality, bound = _parts_of_skeleton(predicate.skeleton, place, missing, keyed)
+    key = (id(predicate.skeleton), place, missing, keyed)
+    known = _of_skeletons.get(key)
+    if known is None:
+        found = _parts(predicate.skeleton, place, missing, keyed)
+        known = _of_skeletons[key] = part(found.static), part(found.dynamic), found.equality, found.bound
+    static, dynamic, equality, bound = known
     values = predicate.values.__getitem__
     return Parts(static.fill(values), plain(dynamic.fill(values)), equality, bound)
 
 
-@lru_cache(maxsize=100_000)
-def _parts_of_skeleton(
-    skeleton: Node, place: int, missing: str, keyed: bool
-) -> tuple[Part, Part, Equality | None, int]:
-    found = _parts(skeleton, place, missing, keyed)
-    return part(found.static), part(found.dynamic), found.equality, found.bound
+_NONE = Parts(TRUE, TRUE, None, FOREVER)
+_of_skeletons: dict[tuple[int, int, str, bool], tuple[Part, Part, Equality | None, int]] = {}
+"""By the identity of the skeleton, which is interned: to hash a tree each time would cost more than the rest."""
+_event_skeletons: dict[int, Node] = {}
 
 
 def _parts(predicate: Node, place: int, missing: str, keyed: bool) -> Parts:
@@ -98,17 +102,15 @@ def is_static(node: Node, place: int) -> bool:
 def event_paths(node: Node) -> Node:
     """A static predicate as a filter on the event: `#k` goes from the paths."""
     if isinstance(node, Filled):
-        return Filled(_event_skeleton(node.skeleton), node.values)
+        known = _event_skeletons.get(id(node.skeleton))
+        if known is None:
+            known = _event_skeletons[id(node.skeleton)] = part(event_paths(node.skeleton)).skeleton
+        return Filled(known, node.values)
 
     def change(n: Node) -> Node | None:
         return ast.Attribute(n.path[1:], at=n.at) if isinstance(n, ast.Attribute) else None
 
     return rewrite(node, change)
-
-
-@lru_cache(maxsize=100_000)
-def _event_skeleton(skeleton: Node) -> Node:
-    return part(event_paths(skeleton)).skeleton
 
 
 def refer(node: Node, place: int, ask: Ask) -> Node:

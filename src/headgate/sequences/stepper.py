@@ -328,4 +328,7 @@ def _defaults(state: State) -> dict[Path, Any]:
 
 def _comparable(state: Accumulated) -> Any:
     """Equal states have equal futures: NaN is NaN, and 1 is not 1.0."""
-    return tuple((type(v).__name__, "NaN" if v != v else v) for v in state)
+    return tuple(
+        (type(v).__name__, "NaN" if v != v else tuple(map(repr, v)) if isinstance(v, list | tuple) else v)
+        for v in state
+    )

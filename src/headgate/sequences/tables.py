@@ -15,47 +15,53 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Bits = NDArray[np.uint8]
 
-NODE, T0, T1, NEXT, PREV, NEWER, OLDER, BUCKET, STAMP, KEY, KEYED, BORN, HANDLES = range(13)
-"""Columns of a run. NEXT and PREV chain a bucket, NEWER and OLDER the runs of a node by age."""
+NODE, T0, T1, NEXT, PREV, UNTIL, STAMP, KEY, KEYED, BUCKET, BORN, NEWER, OLDER, HANDLES = range(14)
+"""Columns of a run, those first that a visit reads. NEXT and PREV chain a bucket, NEWER and OLDER the runs of a node by
+age; after UNTIL no event can affect it."""
 ALIVE, HIGH, FREE, MASK, HEAP, TIED, EPOCH, SERIAL, EXPIRED, KILLED, DROPPED, TOUCHED, STEPPED, CREATED, SAME = range(
     15
 )
-"""Scalars of the state, kept in one array."""
-SCALARS = 16
+FRESH, LISTED = 15, 16
+"""Scalars of the state, kept in one array. FRESH counts the runs put in by this batch."""
+SCALARS = 17
 NEXT_STEP, FOLD_STEP, ABSENT_STEP = 1, 2, 3
 COUNT, SUM, AVG, MIN, MAX, FIRST, LAST, STDDEV, RECURRENCE = range(1, 10)
 
 
-KIND, PLACE, GROUP, THETA, BOUND, KEEP_SLOT, KEEP, WITHIN, QUOTA = range(9)
-HELD_PLACE, HELD_COLUMN, HELD_MODE, HELD_ELSE, ACC_FROM, ACC_TO, EDGE_FROM, EDGE_TO = range(9, 17)
-"""Columns of `nodes`: what a run needs of its node lies together."""
-EDGE_SLOT, EDGE_PROGRAM, EDGE_TARGET = range(3)
+KIND, GROUP, BOUND, THETA, EDGE_FROM, EDGE_TO, ONLY_SLOT, FAN = range(8)
+PLACE, HELD, HELD_ELSE, KEEP_SLOT, KEEP, WITHIN, ACC_FROM, ACC_TO = range(8, 16)
+"""Columns of `nodes`: what a run needs of its node lies together, in two lines of the cache. ONLY_SLOT is the slot of
+the only edge, SEVERAL where there are more; FAN is the most runs that one step can make."""
+SEVERAL = -2
+EDGE_SLOT, EDGE_PROGRAM, EDGE_TARGET, EDGE_ACCEPTS, EDGE_STATE_FROM, EDGE_STATE_TO = range(6)
+"""Columns of `edges` and `starts`; the last three tell what stands at the target, whose states are numbered in a row."""
 ACC_FUNCTION, ACC_CELL, ACC_OPERAND, ACC_START = range(4)
-ACCEPTS, STATE_FROM, STATE_TO = range(3)
 GROUP_COLUMN, GROUP_MODE = range(2)
-START_PROGRAM, START_TARGET = range(2)
+GROUP_FROM, GROUP_TO, START_FROM, START_TO = range(4)
+"""Columns of `slots`: the groups and the starts that wait for a static predicate."""
+OLDEST, NEWEST, LISTED_COUNT, LOST = range(4)
+"""Columns of `lists`."""
 
 
 class Tables(NamedTuple):
     """The automata of a level as arrays, few of them, because a call hands over each. A matrix has the columns named
-    above. `*_from` are offsets: the entries of i are from[i] to from[i + 1]."""
+    above. Groups and starts are numbered so that those of a slot, or of a stream where they wait for no slot, follow
+    one another: those of stream i are from[i] to from[i + 1]."""
 
     code: Ints
     nodes: Ints
+    quotas: Ints
     accs: Ints
     edges: Ints
-    targets: Ints
-    states: Ints
-    group_table: Ints
-    group_from: Ints
+    edge_slots: Ints
     groups: Ints
-    open_from: Ints
-    open_groups: Ints
-    start_table: Ints
-    start_from: Ints
     starts: Ints
+    slots: Ints
+    roles: Bits
+    """1 if groups wait for the slot, 2 if starts do, 3 for both; the others are asked by edges only."""
+    open_from: Ints
     free_from: Ints
-    free_starts: Ints
+    least_quota: int
     cells_at: int
     width: int
 
@@ -75,13 +81,12 @@ class Batch(NamedTuple):
 
 
 class Runs(NamedTuple):
-    """All state of a level: the runs, the heads of their chains, ABSENT's heap of deadlines, counts by node."""
+    """All state of a level: the runs, the heads of their chains, the lists of each node by age, ABSENT's heap of
+    deadlines, and the runs that this batch put in."""
 
     rows: Ints
     heads: Ints
-    oldest: Ints
-    newest: Ints
-    counts: Ints
-    dropped: Ints
+    lists: Ints
     heap: Ints
+    fresh: Ints
     scalars: Ints

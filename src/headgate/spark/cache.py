@@ -105,7 +105,7 @@ def path(filed: Filed, fetches: Sequence[tuple[str, Fetch]] = ()) -> Path:
     target = home / filed.name
     if _touched(target):
         return target
-    with _locked(home / f".{filed.digest}.lock"):
+    with locked(home / f".{filed.digest}.lock"):
         if _touched(target):
             return target
         problems = []
@@ -173,7 +173,7 @@ def _touched(target: Path) -> bool:
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[None]:
+def locked(file: Path) -> Iterator[None]:
     try:
         handle = file.open("a")
     except OSError as problem:

@@ -5,7 +5,7 @@
     checkpoint = "state"
     trigger = "5 seconds"                # or "available": stop when all has been read
 
-    [sources.stock]                      # one table for each stream
+    [sources.stock]                      # one table for each stream; [sources."*"] is the whole event log of the store
     format = "json"                      # parquet, csv, kafka, socket, rate, headgate (the event log of the store)
     path = "ticks"
     event_id = "id"                      # kafka and headgate bring their own
@@ -13,6 +13,11 @@
     [sink]                               # and [errors], alike; both go to the store if left out
     format = "parquet"                   # json, csv, kafka, console, store
     path = "matches"
+
+    [sequences]
+    watermark = "5 minutes"              # how late an event may be; a number of ticks where TIME is BIGINT
+    idle = "1 minute"                    # how long a stream may be silent before time goes on without it
+    buckets = 16                         # the parts of the state; --rebucket changes it
 
 Further keys: name, master, plans, [metrics] file and port, [spark] for Spark's own settings, and `options` of a source or
 sink for those of its format.
@@ -28,21 +33,24 @@ from typing import Any
 
 from headgate.errors import UsageError
 from headgate.language.catalogue import nearest
+from headgate.spark.frame import EVERY
 
 FILES = ("json", "parquet", "csv")
 SOURCES = (*FILES, "kafka", "socket", "rate", "headgate")
 SINKS = (*FILES, "kafka", "console", "store")
 _NEEDS = {**dict.fromkeys(FILES, ("path",)), "kafka": ("servers", "topic"), "socket": ("host", "port")}
 _TEXT, _TEXTS, _NUMBER, _TABLE = "a text", "a text or a list of texts", "a whole number", "a table"
+_DELAY = "a text, a whole number, or a table of these by stream"
 _SOURCE = {
     "format": _TEXT, "path": _TEXT, "servers": _TEXT, "topic": _TEXT, "host": _TEXT, "port": _NUMBER, "schema": _TEXT,
     "event_id": _TEXTS, "json": _TEXT, "options": _TABLE,
 }  # fmt: skip
 _SINK = {"format": _TEXT, "path": _TEXT, "servers": _TEXT, "topic": _TEXT, "options": _TABLE}
 _METRICS = {"file": _TEXT, "port": _NUMBER}
+_SEQUENCES = {"watermark": _DELAY, "idle": _TEXT, "buckets": _NUMBER}
 _TOP = {
     "store": _TEXT, "rules": _TEXT, "checkpoint": _TEXT, "trigger": _TEXT, "name": _TEXT, "master": _TEXT, "plans": _TEXT,
-    "sources": _TABLE, "sink": _TABLE, "errors": _TABLE, "metrics": _TABLE, "spark": _TABLE,
+    "sources": _TABLE, "sink": _TABLE, "errors": _TABLE, "metrics": _TABLE, "sequences": _TABLE, "spark": _TABLE,
 }  # fmt: skip
 
 
@@ -83,6 +91,9 @@ class Config:
     plans: str | None = None
     metrics_file: str | None = None
     metrics_port: int | None = None
+    watermark: str | int | Mapping[str, str | int] = 0
+    idle: str | None = None
+    buckets: int | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -108,6 +119,8 @@ def parse(given: Mapping[str, Any]) -> Config:
             problems.append(f"{at}: it must be a table: [sources.{stream}]")
             continue
         _part(table, _SOURCE, SOURCES, at, problems)
+        if stream == EVERY and table.get("format") != "headgate":
+            problems.append(f"{at}.format: only the event log, headgate, has events of every stream")
         made: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in table.items() if k in _SOURCE}
         made["options"] = _texts(_table(table, "options"))
         sources[stream] = Source(**{"format": "", **made})
@@ -120,6 +133,8 @@ def parse(given: Mapping[str, Any]) -> Config:
             targets[name] = Target(**{"format": "", **known, "options": _texts(_table(table, "options"))})
     metrics = _table(given, "metrics")
     _keys(metrics, _METRICS, "metrics.", problems)
+    sequences = _table(given, "sequences")
+    _keys(sequences, _SEQUENCES, "sequences.", problems)
     if not problems and not sources:
         problems.append("sources: there is none")
     if problems:
@@ -132,6 +147,9 @@ def parse(given: Mapping[str, Any]) -> Config:
         sources=sources,
         metrics_file=metrics.get("file"),
         metrics_port=metrics.get("port"),
+        watermark=sequences.get("watermark", 0),
+        idle=sequences.get("idle"),
+        buckets=sequences.get("buckets"),
         spark=spark,
     )
 
@@ -158,6 +176,9 @@ def _keys(table: Mapping[str, Any], keys: Mapping[str, str], at: str, out: list[
 def _is(value: Any, kind: str) -> bool:
     if kind == _TEXTS and isinstance(value, list):
         return bool(value) and all(isinstance(v, str) for v in value)
+    if kind == _DELAY:
+        given = value.values() if isinstance(value, Mapping) else [value]
+        return all(_is(v, _TEXT) or _is(v, _NUMBER) for v in given)
     if kind == _NUMBER:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, Mapping) if kind == _TABLE else isinstance(value, str)

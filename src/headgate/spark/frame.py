@@ -20,6 +20,9 @@ from headgate.schema import Attribute, Kind, Path, Schema, Type, format_path
 
 EVENT = "__event"
 BODY = "__body"
+STREAM = "__stream"
+EVERY = "*"
+"""In the place of a stream: each event names its own, in the column `stream`, as in the event log of a store."""
 KAFKA = ("topic", "partition", "offset")
 EventId = str | Column | Sequence[str] | None
 _NUMBERS = frozenset({Kind.BIGINT, Kind.DOUBLE})
@@ -49,6 +52,7 @@ def selected(
     event_id: EventId,
     json: str | None,
     lenient: bool = False,
+    extra: Sequence[str] = (),
 ) -> DataFrame:
     """`EVENT` first, then the needed columns, or `BODY` where the events are JSON texts in one column."""
     identity = event_column(df, event_id).alias(EVENT)
@@ -58,7 +62,7 @@ def selected(
         kind = df.schema[json].dataType.typeName()
         if kind not in ("string", "binary"):
             raise SchemaError(f"column {json} is {kind}, and JSON is read from a string or binary column")
-        return df.select(identity, fn.col(_quoted(json)).alias(BODY))
+        return df.select(identity, fn.col(_quoted(json)).alias(BODY), *extra)
     attributes = wanted(schema, needs)
     if lenient:
         attributes = {path: a for path, a in attributes.items() if _kind(df.schema, path) is not None}
@@ -69,6 +73,22 @@ def selected(
         by_column.setdefault(path[0], []).append(path)
     columns = [_pruned((name,), df.schema[name].dataType, paths).alias(name) for name, paths in by_column.items()]
     return df.select(identity, *columns)
+
+
+def routed(df: DataFrame, event_id: EventId, json: str | None) -> DataFrame:
+    """As `selected`, for a frame of events of every stream: the columns are not those of one stream, so it is all JSON."""
+    if json is None:
+        raise UsageError('on = "*" reads events of every stream, as JSON texts', "say json= the column that has them")
+    if "stream" not in df.columns:
+        raise SchemaError('on = "*" reads the stream of an event from the column stream, and there is none', _has(df))
+    texts = selected(df, Schema(EVERY, {}, declared=False), (), event_id, json, extra=("stream",))
+    return texts.withColumnRenamed("stream", STREAM)
+
+
+def absent(df: DataFrame, needs: Iterable[Path]) -> list[str]:
+    """Which of the needed paths a frame does not have."""
+    kind = df.schema
+    return [format_path(path) for path in sorted(needs) if _kind(kind, path) is None]
 
 
 def check(df: DataFrame, schema: Schema, attributes: Mapping[Path, Attribute]) -> None:

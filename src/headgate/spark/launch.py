@@ -10,7 +10,7 @@ from pyspark.sql import functions as fn
 from headgate.errors import EnvironmentProblem, UsageError
 from headgate.schema import Kind, Schema, Type
 from headgate.spark.config import FILES, Config, Source, Target
-from headgate.spark.frame import EventId
+from headgate.spark.frame import EVERY, EventId
 from headgate.spark.metrics import Metrics
 from headgate.spark.session import spark_session
 from headgate.spark.sinks import Console, Files, Kafka, Notifications, Sink
@@ -52,6 +52,9 @@ def launch(config: Config) -> Running:
         name=config.name,
         plans=config.plans,
         metrics=metrics,
+        watermark=config.watermark,
+        idle=config.idle,
+        buckets=config.buckets,
     )
 
 
@@ -84,7 +87,8 @@ def _frame(spark: SparkSession, source: Source, store: Store, stream: str) -> Da
         return lines.load().withColumn("line", fn.expr("uuid()"))
     if source.format == "headgate":
         spark.dataSource.register(HeadgateSource)
-        return reader.option("store", store.url).option("stream", stream).load()
+        log = reader.option("store", store.url)
+        return (log if stream == EVERY else log.option("stream", stream)).load()
     return reader.load()
 
 

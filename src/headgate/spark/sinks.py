@@ -13,12 +13,12 @@ Errors go to a sink as well: by default to the error log of the store.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Protocol
+from typing import Any, Protocol
 
+import orjson
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -109,32 +109,59 @@ class Notifications:
     def name(self) -> str:
         return "the store"
 
-    def write(self, df: DataFrame, _query: str, _batch: int) -> None:
-        # As `format("headgate")` writes, but in Spark's own workers: a data source gets new processes for each write.
+    def write(self, df: DataFrame, query: str, batch: int) -> None:
         if "code" in df.columns:
             error = fn.struct("code", "reason", fn.col("text").alias("event")).alias("error")
             df = df.select("id", "stream", "event", error)
-        job = uuid.uuid4().hex
+        self.take(df, query, batch)
+
+    def take(self, df: DataFrame, query: str, batch: int) -> dict[str, int]:
+        """Matches, errors and tallies of one frame, in one job; how many events, matches and errors there were.
+
+        As `format("headgate")` writes, but in Spark's own workers: a data source gets new processes for each write.
+        Rows that a dead driver left staged are those of the same batch: they come in when it is done again.
+        """
+        job = f"{query}/{batch}"
         try:
-            with_text(df).mapInArrow(Stage(self.store.url, job), "rows bigint").collect()
+            parts = with_text(df).mapInArrow(Stage(self.store.url, job), STAGED).collect()
         except BaseException:
             self.store.logs.abort([job])
             raise
-        self.store.logs.commit([job])
+        rows = [row for part in parts if part["rows"] for row in orjson.loads(part["rows"])]
+        if any(part["matches"] or part["errors"] for part in parts):
+            self.store.logs.commit([job], rows)
+        return {name: sum(part[name] for part in parts) for name in ("events", "matches", "errors")}
+
+
+STAGED = "events bigint, matches bigint, errors bigint, rows binary"
+INLINE = 1000
+"""A task with at most this many rows sends them to the driver, which has a transaction to write them in anyway."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """In a worker: rows into the staging table of a store."""
+    """In a worker: rows into the staging table of a store, or, if they are few, to the driver."""
 
     store: str
     job: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        logs = Logs(_database(self.store))
+        events = matches = errors = 0
+        held: list[dict[str, Any]] = []
         for batch in batches:
-            logs.stage(self.job, map(staged, batch.to_pylist()))
-            yield pa.record_batch({"rows": [batch.num_rows]})
+            for row in batch.to_pylist():
+                if row["id"] is None:
+                    events += int(row["output"])
+                    continue
+                held.append(staged(row))
+                matches, errors = (matches, errors + 1) if row.get("error") else (matches + 1, errors)
+            if len(held) > INLINE:
+                Logs(_database(self.store)).stage(self.job, held)
+                held = []
+        counts = {"events": [events], "matches": [matches], "errors": [errors]}
+        yield pa.table({**counts, "rows": pa.array([orjson.dumps(held) if held else None], pa.binary())}).to_batches()[
+            0
+        ]
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from headgate.errors import EventError
 from headgate.events import DEFAULT_LIMITS, Decoded, Rejected, decode, read_json_lines
 from headgate.plan import Plan, identity
 from headgate.schema import Path, Schema
-from headgate.spark.frame import BODY, EVENT
+from headgate.spark import learned
+from headgate.spark.frame import BODY, EVENT, EVERY, STREAM
 from headgate.spark.ship import Shipment, obtain
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ ERROR = pa.struct([("code", pa.string()), ("reason", pa.string()), ("event", pa.
 _TEXT: Any = pa.string()
 COUNTS = pa.schema([("stream", _TEXT), ("subscription", _TEXT), ("error", _TEXT), ("count", pa.int64())])
 _MERGED_ROWS = 1_000_000
+NOWHERE = ""
+"""The stream of events that name none: each is an error."""
 
 
 @dataclass(frozen=True)
@@ -47,21 +51,22 @@ class Matching:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plans, gone = obtain(self.shipment)
-        prepared = Prepared(self.stream, plans, gone)
+        prepared = cache(lambda stream: Prepared(stream, plans, gone))
         events, schema = 0, None
-        tables = gathered(batches)
+        parts = (part for table in gathered(batches) for part in parts_of(table, self.stream))
         if self.counting:
-            tables = _summed(self._one(prepared, table) for table in tables)
-            for table in tables:
+            for table in _summed(self._one(prepared(stream), table) for stream, table in parts):
                 yield from table.to_batches()
+            learned.share(plans, self.shipment.operators, self.shipment.folder)
             return
-        for table in tables:
-            found = self._one(prepared, table)
+        for stream, table in parts:
+            found = self._one(prepared(stream), table)
             events, schema = events + len(table), found.schema
             yield from found.to_batches()
         if self.tally and schema is not None:
             row = {**dict.fromkeys(schema.names), "stream": self.stream, "output": str(events)}
             yield from pa.Table.from_pylist([row], schema).to_batches()
+        learned.share(plans, self.shipment.operators, self.shipment.folder)
 
     def _one(self, prepared: Prepared, table: pa.Table) -> pa.Table:
         events = Events.of(table, prepared)
@@ -71,7 +76,7 @@ class Matching:
             more = f" (and {len(events.rejected) - 1} more)" if len(events.rejected) > 1 else ""
             shown = events.ids[first.row].as_py()
             raise EventError(
-                f"event {shown!r} of stream {self.stream}: {first.reason}{more}", 'errors="rows" matches the others'
+                f"event {shown!r} of stream {prepared.stream}: {first.reason}{more}", 'errors="rows" matches the others'
             )
         if self.counting:
             return pa.concat_tables([found, events.error_counts()])
@@ -81,15 +86,32 @@ class Matching:
         return pa.concat_tables([found, events.error_rows(found.schema)]) if events.rejected else found
 
 
+def parts_of(table: pa.Table, stream: str) -> Iterator[tuple[str, pa.Table]]:
+    """The events of each stream, where a frame has those of all."""
+    if stream != EVERY:
+        yield stream, table
+        return
+    named = table.column(STREAM)
+    for name in pc.unique(named).to_pylist():
+        if name is not None:
+            yield name, table.filter(pc.equal(named, name)).drop_columns([STREAM])
+    nameless = table.filter(pc.is_null(named)).drop_columns([STREAM])
+    if len(nameless):
+        yield NOWHERE, nameless
+
+
 class Prepared:
     """The plans of a task, and what must be decoded for all of them together."""
 
-    def __init__(self, stream: str, plans: Sequence[Plan], gone: Array | None) -> None:
+    def __init__(
+        self, stream: str, plans: Sequence[Plan], gone: Array | None, more: frozenset[Path] = frozenset()
+    ) -> None:
+        """`more` is what somebody else needs of the events."""
         self.stream = stream
         self._plans = plans
         self._gone = gone
         self.schema: Schema = plans[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
-        self.needs: frozenset[Path] = frozenset().union(*(p.needs(stream) for p in plans), self.schema.time)
+        self.needs: frozenset[Path] = frozenset().union(*(p.needs(stream) for p in plans), self.schema.time, more)
 
     def _found(self, events: Events, output: str) -> Iterator[pa.Table]:
         """The last plan is the newest: what is gone from the others may live in it."""
@@ -154,6 +176,8 @@ class Events:
         )
         nameless = pc.is_null(ids).to_numpy(zero_copy_only=False)
         rejected = [r for r in decoded.rejected if not nameless[r.row]]
+        if prepared.stream == NOWHERE:
+            rejected = [_lost(int(row), table) for row in np.flatnonzero(~nameless)]
         if nameless.any():
             rejected += [_nameless(int(row), prepared.stream, table) for row in np.flatnonzero(nameless)]
             keep = ~nameless[decoded.rows]
@@ -162,10 +186,13 @@ class Events:
         return cls(prepared.stream, ids, replace(decoded, columns=named), rejected)
 
     def failed(self, errors: pa.Table) -> None:
-        """What an operator or a graph could not decide; the rows of these errors are those of `decoded`."""
+        """What an operator or a graph could not decide; the rows of these errors are those of `decoded`. An error that
+        several plans found in one event is one."""
+        known = {(r.row, r.code, r.reason) for r in self.rejected} if len(errors) else set()
         for e in errors.to_pylist():
             row = int(self.decoded.rows[e["event"]])
-            self.rejected.append(Rejected(row, e["reason"], e["code"], e["text"], self.stream))
+            if (row, e["code"], e["reason"]) not in known:
+                self.rejected.append(Rejected(row, e["reason"], e["code"], e["text"], self.stream))
 
     def error_rows(self, schema: pa.Schema) -> pa.Table:
         """One row for each event that cannot be used; its id is as lasting as that of a match."""
@@ -253,8 +280,15 @@ def _unnumbered(reason: str) -> str:
 
 
 def _nameless(row: int, stream: str, table: pa.Table) -> Rejected:
-    shown = orjson.dumps(table.slice(row, 1).drop_columns([EVENT]).to_pylist()[0], default=str).decode()
-    return Rejected(row, "the event has no id: its id column is null", "event_id", shown, stream)
+    return Rejected(row, "the event has no id: its id column is null", "event_id", _shown(row, table), stream)
+
+
+def _shown(row: int, table: pa.Table) -> str:
+    return orjson.dumps(table.slice(row, 1).drop_columns([EVENT]).to_pylist()[0], default=str).decode()
+
+
+def _lost(row: int, table: pa.Table) -> Rejected:
+    return Rejected(row, "the event names no stream", "stream", _shown(row, table), NOWHERE)
 
 
 def _whole(column: Any) -> Array:

@@ -1,8 +1,8 @@
 """Reasoning: rules over facts of the event, and class membership in a hierarchy (DEBS 2007, section 2.1.3).
 
 `derivable` hands the event's facts and a rule base to clingo, an answer-set solver whose input contains Datalog, and
-asks for an atom in every answer set. `is_a` closes a hierarchy of classes once; for OWL and RDFS ontologies there are
-the graph patterns.
+asks for an atom in every answer set. `is_a` asks a hierarchy of classes that is closed once: one given in Python, or
+that of an ontology (`OntologyClasses`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from headgate.errors import EnvironmentProblem, UsageError
+from headgate.graphs.ontology import Ontology
 from headgate.operators.registry import VAR, Operator, operator
 
 _NAME = re.compile(r"[a-z_][A-Za-z0-9_]*\Z")
@@ -113,6 +114,20 @@ class Hierarchy:
         return self._above.get(name, frozenset({name}))
 
 
+class OntologyClasses:
+    """The classes of an RDFS or OWL ontology, by their names behind `base`; others by their whole IRI."""
+
+    def __init__(self, ontology: Ontology, base: str = "") -> None:
+        self._ontology = ontology
+        self._base = base
+
+    def classes(self, name: str) -> frozenset[str]:
+        """The class itself and all above it."""
+        return frozenset(
+            iri[1:-1].removeprefix(self._base) for iri in self._ontology.classes.ancestors(f"<{self._base}{name}>")
+        )
+
+
 def rule_operators(
     rules: Rules, facts: Callable[[Any], Iterable[Fact]], needs: Iterable[str] | None = None
 ) -> list[Operator]:
@@ -134,7 +149,7 @@ def rule_operators(
     return [derivable]
 
 
-def class_operators(hierarchy: Hierarchy, attribute: str) -> list[Operator]:
+def class_operators(hierarchy: Hierarchy | OntologyClasses, attribute: str) -> list[Operator]:
     """`is_a(class)`: the event's attribute names that class or one below it."""
 
     @operator(cost=0.01, needs=[attribute], pure=True)

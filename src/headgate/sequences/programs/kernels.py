@@ -26,7 +26,6 @@ from headgate.sequences.tables import (
     SUM,
     T0,
     Ints,
-    Tables,
 )
 
 NULL, INT, FLOAT = 0, 1, 2
@@ -38,6 +37,28 @@ END, PUSH_INT, PUSH_FLOAT, PUSH_NULL, EVENT, BOUND, ITERATION, EVENT_DUR, BOUND_
 ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, NEGATE, ABSOLUTE = range(20, 27)
 EQ, NE, LT, LE, GT, GE = range(30, 36)
 AND, OR, NOT, IS_NULL, DECIDED = range(40, 45)
+
+
+@njit(cache=True)
+def mark(marks: Ints, stamp: int, slot: int) -> None:
+    """Notes that the static predicate `slot` holds for the event `stamp`. What other events left behind is no entry, so
+    that the table, a power of two long and at most half full, is never emptied."""
+    entry = stamp << 32 | slot
+    at = (slot * 0x9E3779B1 >> 12) & (len(marks) - 1)
+    while marks[at] >> 32 == stamp and marks[at] != entry:
+        at = (at + 1) & (len(marks) - 1)
+    marks[at] = entry
+
+
+@njit(cache=True)
+def marked(marks: Ints, stamp: int, slot: int) -> bool:
+    entry = stamp << 32 | slot
+    at = (slot * 0x9E3779B1 >> 12) & (len(marks) - 1)
+    while marks[at] >> 32 == stamp:
+        if marks[at] == entry:
+            return True
+        at = (at + 1) & (len(marks) - 1)
+    return False
 
 
 @njit(cache=True)
@@ -247,9 +268,9 @@ def execute(
             stack[top - 1, 0], stack[top - 1, 1] = INT, np.int64(missing)
         elif op == DECIDED:
             stack[top, 0], stack[top, 1] = NULL, 0
-            if marks[a] == stamp:
+            if marked(marks, stamp, a):
                 stack[top, 0], stack[top, 1] = INT, 1
-            elif marks[x] == stamp:
+            elif marked(marks, stamp, x):
                 stack[top, 0] = INT
             top += 1
         elif op in (NEGATE, ABSOLUTE):
@@ -286,13 +307,13 @@ def holds(
 
 
 @njit(cache=True)
-def begin(p: Tables, a: int, row: Ints) -> None:
+def begin(accs: Ints, a: int, row: Ints) -> None:
     """An empty state; COUNT(*), which has no operand, is 1 at S1."""
-    c = p.accs[a, ACC_CELL]
-    function = p.accs[a, ACC_FUNCTION]
+    c = accs[a, ACC_CELL]
+    function = accs[a, ACC_FUNCTION]
     row[c], row[c + 1] = NULL, 0
     if function == COUNT:
-        row[c], row[c + 1] = INT, 1 if p.accs[a, ACC_OPERAND] < 0 else 0
+        row[c], row[c + 1] = INT, 1 if accs[a, ACC_OPERAND] < 0 else 0
     elif function in (SUM, AVG):
         row[c], row[c + 1], row[c + 2], row[c + 3] = INT, 0, INT, 0
     elif function == STDDEV:
@@ -300,16 +321,16 @@ def begin(p: Tables, a: int, row: Ints) -> None:
 
 
 @njit(cache=True)
-def accumulate(p: Tables, a: int, row: Ints, stack: Ints) -> None:
+def accumulate(accs: Ints, a: int, row: Ints, stack: Ints) -> None:
     """Takes the operand from the bottom of the stack into the cells of an aggregate."""
-    c = p.accs[a, ACC_CELL]
-    function = p.accs[a, ACC_FUNCTION]
+    c = accs[a, ACC_CELL]
+    function = accs[a, ACC_FUNCTION]
     tag, value = stack[0, 0], stack[0, 1]
     if function == RECURRENCE:
-        row[c], row[c + 1] = tag, value
+        row[c], row[c + 1] = tag, _same(tag, value, stack)
         return
     if function == COUNT:
-        if p.accs[a, ACC_OPERAND] < 0 or tag != NULL:
+        if accs[a, ACC_OPERAND] < 0 or tag != NULL:
             row[c + 1] += 1
         return
     if tag == NULL:
@@ -339,12 +360,25 @@ def accumulate(p: Tables, a: int, row: Ints, stack: Ints) -> None:
         put(row, c + 3, mean)
         put(row, c + 5, spread + delta * (real - mean))
     elif function == LAST or row[c] == NULL:
-        row[c], row[c + 1] = tag, value
+        row[c], row[c + 1] = tag, _same(tag, value, stack)
     elif function in (MIN, MAX):
         stack[1, 0], stack[1, 1] = row[c], row[c + 1]
         order = order_of(stack, 0, 1)
         if (function == MIN and order < 0) or (function == MAX and order > 0):
-            row[c], row[c + 1] = tag, value
+            row[c], row[c + 1] = tag, _same(tag, value, stack)
+
+
+@njit(cache=True)
+def _same(tag: int, value: int, stack: Ints) -> int:
+    """The bits of the value at the bottom of the stack, such that equal values, and missing ones, have equal bits."""
+    if tag == INT:
+        return value
+    if tag == NULL:
+        return 0
+    real = stack[0:1, 1].view(np.float64)[0]
+    if real != real:
+        return 0x7FF8000000000000
+    return 0 if real == 0.0 else value
 
 
 @njit(cache=True)

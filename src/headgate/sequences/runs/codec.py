@@ -32,7 +32,7 @@ from headgate.sequences.tables import BORN, HANDLES, HIGH, NODE, T0, T1, Ints
 if TYPE_CHECKING:
     from headgate.sequences.engine import Index, LevelIndex, Session
 
-MAGIC, VERSION = b"HGSQ", 1
+MAGIC, VERSION = b"HGSQ", 2
 _ARRAYS = ("cells", "defined", "t0", "t1", "stream", "source", "row", "identity")
 _HEAD = struct.Struct("<4sHQ")
 

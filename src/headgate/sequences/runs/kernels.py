@@ -1,7 +1,8 @@
-"""Filing of runs: in buckets by what can affect them, by age in the list of their node, ABSENT's in a heap.
+"""Filing of runs: in buckets by what can affect them, ABSENT's in a heap by their deadline.
 
 The buckets of keyed groups are one hash table with chains. It grows with the runs; each growth files all keyed runs
-anew, which costs a constant per run put in.
+anew, which costs a constant per run put in. Lists of the runs of each node by age are needed for quotas alone, so they
+are begun when as many runs live as the least quota allows: until then no node can have used up its own.
 """
 
 from __future__ import annotations
@@ -20,50 +21,57 @@ from headgate.sequences.tables import (
     DROPPED,
     EXPIRED,
     FREE,
+    FRESH,
     GROUP,
     GROUP_COLUMN,
     GROUP_MODE,
     HANDLES,
     HEAP,
-    HELD_COLUMN,
+    HELD,
     HELD_ELSE,
-    HELD_MODE,
-    HELD_PLACE,
     HIGH,
     KEY,
     KEYED,
     KIND,
+    LISTED,
+    LISTED_COUNT,
+    LOST,
     MASK,
     NEWER,
+    NEWEST,
     NEXT,
     NODE,
     OLDER,
+    OLDEST,
     PREV,
-    QUOTA,
     SERIAL,
     STAMP,
     T0,
     T1,
+    UNTIL,
     WITHIN,
     Batch,
+    Bits,
     Ints,
     Runs,
     Tables,
 )
 
+_FOREVER = 2**63 - 1
+
 
 @njit(cache=True)
-def bucket_of(p: Tables, b: Batch, g: int, e: int, mask: int) -> tuple[int, int]:
+def bucket_of(groups: Ints, cells: Ints, defined: Bits, g: int, e: int, mask: int) -> tuple[int, int]:
     """Where the runs of a group that this event may affect are filed; -1: nowhere."""
-    column = p.group_table[g, GROUP_COLUMN]
+    column = groups[g, GROUP_COLUMN]
     if column < 0:
         return g, 0
-    if b.defined[e, column] == 0:
+    if defined[e, column] == 0:
         return -1, 0
-    keyed, key = _key(b.cells, e, column, p.group_table[g, GROUP_MODE])
+    keyed, key = _key(cells, e, column, groups[g, GROUP_MODE])
     if not keyed:
         return -1, 0
-    return len(p.group_table) + (_mixed(g, key) & mask), key
+    return len(groups) + (_mixed(g, key) & mask), key
 
 
 @njit(cache=True)
@@ -93,98 +101,149 @@ def _mixed(g: int, key: int) -> int:
 
 
 @njit(cache=True)
-def install(p: Tables, b: Batch, s: Runs, waiting: Ints, first: int, end: int) -> Runs:
-    """Puts new runs in: each into its bucket, into the list of its node, and ABSENT's into the heap."""
-    rows, heads, oldest, newest, counts, dropped, heap, scalars = s
-    groups = len(p.group_table)
-    for i in range(first, end):
+def install(p: Tables, b: Batch, s: Runs, waiting: Ints, count: int) -> Runs:
+    """Puts the first `count` of the waiting runs in."""
+    s = _room(p, s, count)
+    _file(p.nodes, p.groups, p.quotas, b.cells, b.defined, s, waiting, count)
+    return s
+
+
+@njit(cache=True)
+def _room(p: Tables, s: Runs, count: int) -> Runs:
+    """So much room that `count` more runs need no other arrays."""
+    scalars = s.scalars
+    rows, heads, lists, heap, fresh = s.rows, s.heads, s.lists, s.heap, s.fresh
+    if scalars[HIGH] + count > len(rows):
+        rows = taller(rows, scalars[HIGH] + count)
+    if scalars[HEAP] + count > len(heap):
+        heap = taller(heap, scalars[HEAP] + count)
+    if scalars[FRESH] + count > len(fresh):
+        fresh = longer(fresh, scalars[FRESH] + count)
+    if scalars[ALIVE] + count > scalars[MASK] and (p.groups[:, GROUP_COLUMN] >= 0).any():
+        while scalars[ALIVE] + count > scalars[MASK]:
+            scalars[MASK] = (scalars[MASK] << 2) | 3
+        heads = _rehash(p, rows, heads, scalars)
+    if scalars[LISTED] == 0 and scalars[ALIVE] + count > p.least_quota:
+        lists = _listed(len(p.nodes), rows, scalars)
+    return Runs(rows, heads, lists, heap, fresh, scalars)
+
+
+@njit(cache=True)
+def _listed(nodes: int, rows: Ints, scalars: Ints) -> Ints:
+    """Begins the lists of all nodes, with the runs that are there."""
+    lists = np.zeros((nodes, 4), np.int64)
+    lists[:, OLDEST] = -1
+    lists[:, NEWEST] = -1
+    scalars[LISTED] = 1
+    for r in np.argsort(rows[: scalars[HIGH], BORN]):
+        if rows[r, NODE] >= 0:
+            _list(rows, lists, r)
+    return lists
+
+
+@njit(cache=True)
+def _list(rows: Ints, lists: Ints, r: int) -> None:
+    n = rows[r, NODE]
+    rows[r, NEWER] = -1
+    rows[r, OLDER] = lists[n, NEWEST]
+    if lists[n, NEWEST] >= 0:
+        rows[lists[n, NEWEST], NEWER] = r
+    else:
+        lists[n, OLDEST] = r
+    lists[n, NEWEST] = r
+    lists[n, LISTED_COUNT] += 1
+
+
+@njit(cache=True)
+def _file(
+    nodes: Ints, groups: Ints, quotas: Ints, cells: Ints, defined: Bits, s: Runs, waiting: Ints, count: int
+) -> None:
+    rows, heads, lists, heap, fresh, scalars = s.rows, s.heads, s.lists, s.heap, s.fresh, s.scalars
+    listed = scalars[LISTED] == 1
+    width = rows.shape[1]
+    free, high, born, put = scalars[FREE], scalars[HIGH], scalars[SERIAL], scalars[FRESH]
+    for i in range(count):
         n = waiting[i, NODE]
-        if _expired_at_birth(p, waiting, i):
+        until = _until(nodes, n, waiting[i, T0])
+        if waiting[i, T1] >= until:
+            # No event later than this run can satisfy the bound on DUR.
             scalars[EXPIRED] += 1
             continue
-        if scalars[FREE] >= 0:
-            r = scalars[FREE]
-            scalars[FREE] = rows[r, NEXT]
+        if free >= 0:
+            r = free
+            free = rows[r, NEXT]
         else:
-            r = scalars[HIGH]
-            scalars[HIGH] += 1
-            if r >= len(rows):
-                rows = taller(rows)
-        rows[r] = waiting[i]
+            r = high
+            high += 1
+        for c in range(width):
+            rows[r, c] = waiting[i, c]
+        born += 1
+        fresh[put] = r
+        put += 1
         rows[r, STAMP] = 0
-        scalars[SERIAL] += 1
-        scalars[ALIVE] += 1
-        scalars[CREATED] += 1
-        rows[r, BORN] = scalars[SERIAL]
-        _hold_key(p, b, rows, r)
-        g = p.nodes[n, GROUP]
-        bucket = g
-        if p.group_table[g, GROUP_COLUMN] >= 0:
-            if scalars[ALIVE] > scalars[MASK]:
-                heads = _rehash(p, rows, heads, scalars, r)
-            bucket = groups + (_mixed(g, rows[r, KEY]) & scalars[MASK])
+        rows[r, UNTIL] = until
+        rows[r, BORN] = born
+        bucket = nodes[n, GROUP]
+        if nodes[n, HELD] >= 0:
+            bucket = len(groups) + _hold_key(nodes, cells, defined, rows, r, scalars[MASK])
         rows[r, BUCKET] = bucket
         rows[r, PREV] = -1
         rows[r, NEXT] = heads[bucket]
         if heads[bucket] >= 0:
             rows[heads[bucket], PREV] = r
         heads[bucket] = r
-        rows[r, NEWER] = -1
-        rows[r, OLDER] = newest[n]
-        if newest[n] >= 0:
-            rows[newest[n], NEWER] = r
-        else:
-            oldest[n] = r
-        newest[n] = r
-        counts[n] += 1
-        if p.nodes[n, KIND] == ABSENT_STEP:
-            heap = _push(heap, scalars, rows[r, T1] + p.nodes[n, WITHIN], r, rows[r, BORN])
-        if counts[n] > p.nodes[n, QUOTA]:
-            remove(Runs(rows, heads, oldest, newest, counts, dropped, heap, scalars), oldest[n])
-            dropped[n] += 1
-            scalars[DROPPED] += 1
-    return Runs(rows, heads, oldest, newest, counts, dropped, heap, scalars)
+        scalars[ALIVE] += 1
+        if nodes[n, KIND] == ABSENT_STEP:
+            _push(heap, scalars, rows[r, T1] + nodes[n, WITHIN], r, born)
+        if listed:
+            _list(rows, lists, r)
+            if lists[n, LISTED_COUNT] > quotas[n]:
+                scalars[FREE] = free
+                remove(rows, heads, lists, scalars, lists[n, OLDEST])
+                free = scalars[FREE]
+                lists[n, LOST] += 1
+                scalars[DROPPED] += 1
+    scalars[CREATED] += born - scalars[SERIAL]
+    scalars[FREE], scalars[HIGH], scalars[SERIAL], scalars[FRESH] = free, high, born, put
 
 
 @njit(cache=True)
-def _expired_at_birth(p: Tables, waiting: Ints, i: int) -> bool:
-    """No event later than this run can satisfy the bound on DUR, so it need not be filed."""
-    n = waiting[i, NODE]
-    return bool(p.nodes[n, KIND] != ABSENT_STEP and waiting[i, T1] + 1 - waiting[i, T0] + 1 > p.nodes[n, BOUND])
+def _until(nodes: Ints, n: int, t0: int) -> int:
+    """The last time at which an event can satisfy the bound on DUR; ABSENT has its own deadline."""
+    bound = nodes[n, BOUND]
+    if nodes[n, KIND] == ABSENT_STEP or (t0 > 0 and bound > _FOREVER - t0):
+        return _FOREVER
+    return t0 + (bound - 1)
 
 
 @njit(cache=True)
-def _hold_key(p: Tables, b: Batch, rows: Ints, r: int) -> None:
-    """Notes the value that theta compares for equality; before the first iteration `$` is that of an earlier event."""
+def _hold_key(nodes: Ints, cells: Ints, defined: Bits, rows: Ints, r: int, mask: int) -> int:
+    """Notes the value that theta compares for equality; before the first iteration `$` is that of an earlier event.
+    Gives the place among the buckets of keyed groups."""
     n = rows[r, NODE]
     rows[r, KEYED] = 0
     rows[r, KEY] = 0
-    place, column, mode = p.nodes[n, HELD_PLACE], p.nodes[n, HELD_COLUMN], p.nodes[n, HELD_MODE]
-    if column < 0:
-        return
-    handle = rows[r, HANDLES + place]
-    if handle < 0:
-        packed = p.nodes[n, HELD_ELSE]
-        if packed < 0:
-            return
-        place, column, mode = packed >> 32, (packed >> 2) & 0x3FFFFFFF, packed & 3
-        handle = rows[r, HANDLES + place]
-    if b.defined[handle, column] == 1:
-        keyed, key = _key(b.cells, handle, column, mode)
+    packed = nodes[n, HELD]
+    handle = rows[r, HANDLES + (packed >> 32)]
+    if handle < 0 and nodes[n, HELD_ELSE] >= 0:
+        packed = nodes[n, HELD_ELSE]
+        handle = rows[r, HANDLES + (packed >> 32)]
+    column = (packed >> 2) & 0x3FFFFFFF
+    if handle >= 0 and defined[handle, column] == 1:
+        keyed, key = _key(cells, handle, column, packed & 3)
         rows[r, KEYED] = int(keyed)
         rows[r, KEY] = key
+    return _mixed(nodes[n, GROUP], rows[r, KEY]) & mask
 
 
 @njit(cache=True)
-def _rehash(p: Tables, rows: Ints, heads: Ints, scalars: Ints, skip: int) -> Ints:
-    groups = len(p.group_table)
-    mask = (scalars[MASK] << 2) | 3
-    scalars[MASK] = mask
+def _rehash(p: Tables, rows: Ints, heads: Ints, scalars: Ints) -> Ints:
+    groups, mask = len(p.groups), scalars[MASK]
     made = np.full(groups + mask + 1, -1, np.int64)
     made[:groups] = heads[:groups]
     for r in range(scalars[HIGH]):
         n = rows[r, NODE]
-        if n < 0 or r == skip or p.group_table[p.nodes[n, GROUP], GROUP_COLUMN] < 0:
+        if n < 0 or p.nodes[n, HELD] < 0:
             continue
         bucket = groups + (_mixed(p.nodes[n, GROUP], rows[r, KEY]) & mask)
         rows[r, BUCKET] = bucket
@@ -197,24 +256,25 @@ def _rehash(p: Tables, rows: Ints, heads: Ints, scalars: Ints, skip: int) -> Int
 
 
 @njit(cache=True)
-def remove(s: Runs, r: int) -> None:
-    rows, scalars = s.rows, s.scalars
-    n = rows[r, NODE]
-    if rows[r, PREV] >= 0:
-        rows[rows[r, PREV], NEXT] = rows[r, NEXT]
+def remove(rows: Ints, heads: Ints, lists: Ints, scalars: Ints, r: int) -> None:
+    following, before = rows[r, NEXT], rows[r, PREV]
+    if before >= 0:
+        rows[before, NEXT] = following
     else:
-        s.heads[rows[r, BUCKET]] = rows[r, NEXT]
-    if rows[r, NEXT] >= 0:
-        rows[rows[r, NEXT], PREV] = rows[r, PREV]
-    if rows[r, OLDER] >= 0:
-        rows[rows[r, OLDER], NEWER] = rows[r, NEWER]
-    else:
-        s.oldest[n] = rows[r, NEWER]
-    if rows[r, NEWER] >= 0:
-        rows[rows[r, NEWER], OLDER] = rows[r, OLDER]
-    else:
-        s.newest[n] = rows[r, OLDER]
-    s.counts[n] -= 1
+        heads[rows[r, BUCKET]] = following
+    if following >= 0:
+        rows[following, PREV] = before
+    if scalars[LISTED] == 1:
+        n, newer, older = rows[r, NODE], rows[r, NEWER], rows[r, OLDER]
+        if older >= 0:
+            rows[older, NEWER] = newer
+        else:
+            lists[n, OLDEST] = newer
+        if newer >= 0:
+            rows[newer, OLDER] = older
+        else:
+            lists[n, NEWEST] = older
+        lists[n, LISTED_COUNT] -= 1
     rows[r, NODE] = -1
     rows[r, BORN] = -1
     rows[r, NEXT] = scalars[FREE]
@@ -223,16 +283,13 @@ def remove(s: Runs, r: int) -> None:
 
 
 @njit(cache=True)
-def _push(heap: Ints, scalars: Ints, due: int, r: int, born: int) -> Ints:
-    if scalars[HEAP] == len(heap):
-        heap = taller(heap)
+def _push(heap: Ints, scalars: Ints, due: int, r: int, born: int) -> None:
     i = scalars[HEAP]
     scalars[HEAP] += 1
     while i > 0 and heap[(i - 1) // 2, 0] > due:
         heap[i] = heap[(i - 1) // 2]
         i = (i - 1) // 2
     heap[i, 0], heap[i, 1], heap[i, 2] = due, r, born
-    return heap
 
 
 @njit(cache=True)
@@ -287,62 +344,60 @@ def unique(rows: Ints, first: int, end: int) -> int:
 
 
 @njit(cache=True)
-def taller(rows: Ints) -> Ints:
-    made = np.zeros((2 * len(rows), rows.shape[1]), np.int64)
+def taller(rows: Ints, least: int) -> Ints:
+    made = np.zeros((max(2 * len(rows), least), rows.shape[1]), np.int64)
     made[: len(rows)] = rows
     return made
 
 
 @njit(cache=True)
-def longer(items: Ints) -> Ints:
-    made = np.zeros(2 * len(items), np.int64)
+def longer(items: Ints, least: int) -> Ints:
+    made = np.zeros(max(2 * len(items), least), np.int64)
     made[: len(items)] = items
     return made
 
 
 @njit(cache=True)
-def collect(p: Tables, s: Runs, now: int) -> int:
+def collect(s: Runs, now: int) -> int:
     """Takes out all runs that no event after `now` can satisfy; gives their number. Visits every run."""
     gone = 0
     for r in range(s.scalars[HIGH]):
-        n = s.rows[r, NODE]
-        if n >= 0 and p.nodes[n, KIND] != ABSENT_STEP and now + 1 - s.rows[r, T0] + 1 > p.nodes[n, BOUND]:
-            remove(s, r)
+        if s.rows[r, NODE] >= 0 and now >= s.rows[r, UNTIL]:
+            remove(s.rows, s.heads, s.lists, s.scalars, r)
             gone += 1
     s.scalars[EXPIRED] += gone
     return gone
 
 
 @njit(cache=True)
-def fresh_handles(p: Tables, s: Runs, first: int, mark: int, used: NDArray[np.bool_]) -> None:
+def bound_events(cells_at: int, s: Runs, first: int, mark: int, used: NDArray[np.bool_]) -> None:
     """Marks the events from `first` on that runs born after `mark` have bound; `used[i]` is for handle first + i."""
-    for n in range(len(s.newest)):
-        r = s.newest[n]
-        while r >= 0 and s.rows[r, BORN] > mark:
-            for c in range(HANDLES, p.cells_at):
+    count = s.scalars[HIGH] if mark < 0 else s.scalars[FRESH]
+    for i in range(count):
+        r = i if mark < 0 else s.fresh[i]
+        if s.rows[r, BORN] >= 0 and (mark < 0 or s.rows[r, BORN] == mark + 1 + i):
+            for c in range(HANDLES, cells_at):
                 if s.rows[r, c] >= first:
                     used[s.rows[r, c] - first] = True
-            r = s.rows[r, OLDER]
 
 
 @njit(cache=True)
-def move_handles(p: Tables, s: Runs, first: int, mark: int, moved: Ints) -> None:
+def move_events(cells_at: int, s: Runs, first: int, mark: int, moved: Ints) -> None:
     """Gives those events their new handles: `moved[i]` is that of first + i."""
-    for n in range(len(s.newest)):
-        r = s.newest[n]
-        while r >= 0 and s.rows[r, BORN] > mark:
-            for c in range(HANDLES, p.cells_at):
+    count = s.scalars[HIGH] if mark < 0 else s.scalars[FRESH]
+    for i in range(count):
+        r = i if mark < 0 else s.fresh[i]
+        if s.rows[r, BORN] >= 0 and (mark < 0 or s.rows[r, BORN] == mark + 1 + i):
+            for c in range(HANDLES, cells_at):
                 if s.rows[r, c] >= first:
                     s.rows[r, c] = moved[s.rows[r, c] - first]
-            r = s.rows[r, OLDER]
 
 
 @njit(cache=True)
 def refile(p: Tables, b: Batch, s: Runs) -> Runs:
     """Files keyed runs anew, after the codes of texts have changed."""
     for r in range(s.scalars[HIGH]):
-        if s.rows[r, NODE] >= 0:
-            _hold_key(p, b, s.rows, r)
-    s.scalars[MASK] >>= 2
-    heads = _rehash(p, s.rows, s.heads, s.scalars, -1)
-    return Runs(s.rows, heads, s.oldest, s.newest, s.counts, s.dropped, s.heap, s.scalars)
+        if s.rows[r, NODE] >= 0 and p.nodes[s.rows[r, NODE], HELD] >= 0:
+            _hold_key(p.nodes, b.cells, b.defined, s.rows, r, s.scalars[MASK])
+    heads = _rehash(p, s.rows, s.heads, s.scalars)
+    return Runs(s.rows, heads, s.lists, s.heap, s.fresh, s.scalars)

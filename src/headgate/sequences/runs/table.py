@@ -10,7 +10,7 @@ import numpy as np
 from headgate.sequences.accepted import Rows
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals, Memory
-from headgate.sequences.runs.kernels import collect, fresh_handles, install, move_handles, refile
+from headgate.sequences.runs.kernels import bound_events, collect, install, move_events, refile
 from headgate.sequences.stepper import Run, Stepper
 from headgate.sequences.tables import (
     ALIVE,
@@ -18,8 +18,11 @@ from headgate.sequences.tables import (
     DROPPED,
     EXPIRED,
     FREE,
+    HIGH,
     KILLED,
+    LOST,
     MASK,
+    NODE,
     SAME,
     SCALARS,
     SERIAL,
@@ -50,17 +53,14 @@ class RunTable:
         self.memory = Memory(layout.columns, types, layout.texts)
         self._tables = level.numbered.tables
         self.stepper = Stepper(level.interpreted, self.memory)
-        states, groups = len(level.numbered.states), len(self._tables.group_table)
         scalars = np.zeros(SCALARS, np.int64)
         scalars[FREE], scalars[MASK] = -1, _ROOM - 1
         self.runs = Runs(
             rows=np.zeros((64, self._tables.width), np.int64),
-            heads=np.full(groups + _ROOM, -1, np.int64),
-            oldest=np.full(states, -1, np.int64),
-            newest=np.full(states, -1, np.int64),
-            counts=np.zeros(states, np.int64),
-            dropped=np.zeros(states, np.int64),
+            heads=np.full(len(self._tables.groups) + _ROOM, -1, np.int64),
+            lists=np.zeros((0, 4), np.int64),
             heap=np.zeros((64, 3), np.int64),
+            fresh=np.zeros(64, np.int64),
             scalars=scalars,
         )
         self._swept = 0
@@ -93,19 +93,19 @@ class RunTable:
         """Keeps of the new events those that runs have bound; now and then takes out what has expired."""
         scalars = self.runs.scalars
         if scalars[ALIVE] > 2 * self._swept + _SLACK:
-            collect(self._tables, self.runs, closed)
+            collect(self.runs, closed)
             self._swept = int(scalars[ALIVE])
         if self._level.slow:
             self.stepper.collect(closed)
         full = self.memory.size > 2 * self._compacted + _SLACK + len(batch.t1) - first
         start, since = (0, -1) if full else (first, mark)
         used = np.zeros(self.memory.size - start, np.bool_)
-        fresh_handles(self._tables, self.runs, start, since, used)
+        bound_events(self._tables.cells_at, self.runs, start, since, used)
         slow = sorted(h for h in self.stepper.handles() if h >= start) if self._level.slow else []
         used[np.array(slow, np.int64) - start] = True
         kept = np.flatnonzero(used)
         moved = np.cumsum(used) - 1 + start
-        move_handles(self._tables, self.runs, start, since, moved)
+        move_events(self._tables.cells_at, self.runs, start, since, moved)
         self.stepper.move({h: int(moved[h - start]) for h in slow})
         self.memory.keep(start, kept + start)
         if full:
@@ -127,9 +127,19 @@ class RunTable:
         batch = Batch(
             memory.cells, memory.defined, memory.t0, memory.t1, memory.stream, _NOTHING, _NOTHING, memory.size, 0
         )
-        self.runs = install(self._tables, batch, self.runs, waiting, 0, count)
+        self.runs = install(self._tables, batch, self.runs, waiting, count)
         # Two of them may come from one epoch of the past, so the next epoch looks for equal runs.
         self.runs.scalars[TIED] = 1
+
+    def waiting(self) -> Ints:
+        """How many runs of the kernel wait at each state."""
+        nodes = self.runs.rows[: self.runs.scalars[HIGH], NODE]
+        return np.bincount(nodes[nodes >= 0], minlength=len(self._level.numbered.states))
+
+    def lost(self) -> Ints:
+        """How many runs of the kernel each state has lost to its quota."""
+        lists = self.runs.lists
+        return lists[:, LOST] if len(lists) else np.zeros(len(self._level.numbered.states), np.int64)
 
     def stats(self) -> dict[str, Any]:
         scalars = self.runs.scalars

@@ -8,6 +8,7 @@ vectors of truth, one formula at a time. The filters' own engine can take its pl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from headgate.columns import Columns
 from headgate.engine import Hits
 from headgate.errors import PlanError
-from headgate.language.ast import Call, Compare, Graph, Hole, Literal, Node, Path
+from headgate.language.ast import Call, Compare, Graph, Hole, Literal, Node, Path, walk
 from headgate.language.normal import All, Complete, Formula, Lit, literals, normalise
 from headgate.schema import Schema
 from headgate.sequences.filled import Filled, plain, put_in
@@ -34,6 +35,11 @@ class StaticIndex(Protocol):
         """Which predicates hold for which events, sorted by event; a slot is the number of a predicate."""
         ...
 
+    @property
+    def needs(self) -> frozenset[Path]:
+        """What it reads besides the attributes that its predicates mention: graphs and operators read more."""
+        ...
+
 
 class Static(Protocol):
     """Makes the index of the static predicates of a stream: bodies, each with its missing-mode."""
@@ -41,23 +47,49 @@ class Static(Protocol):
     def __call__(self, schema: Schema, predicates: Sequence[tuple[Node, str]]) -> StaticIndex: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """An atom of a skeleton, the holes in it, and the numbers of the atoms it has become, by their constants."""
+
+    lit: Lit
+    tokens: tuple[int, ...]
+    numbers: dict[tuple[Any, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A conjunction with holes: `keys` are constants with the codes of those of the same attribute."""
+
+    signature: tuple[Path, ...]
+    keys: list[tuple[dict[tuple[str, object], int], Any]]
+    rest: list[_Rest]
+
+
 class Conjunctions:
     """The plain index; see above."""
+
+    needs: frozenset[Path] = frozenset()
 
     def __init__(self, schema: Schema, predicates: Sequence[tuple[Node, str]]) -> None:
         self._schema = schema
         self._atoms: dict[Lit | Complete, int] = {}
         self._constants: dict[Path, dict[tuple[str, object], int]] = {}
         self._general: list[tuple[int, Formula]] = []
-        self._skeletons: dict[tuple[int, str], tuple[list[Lit], list[Lit]]] = {}
+        shapes: dict[tuple[int, str], _Shape] = {}
         keyed: dict[tuple[Path, ...], list[_Entry]] = {}
         for slot, (body, missing) in enumerate(predicates):
-            keys, rest = self._cut(body, missing)
-            if keys:
-                values = body.values if isinstance(body, Filled) else ()
-                signature = tuple(found[0] for lit in keys if (found := constant_of(lit)))
-                codes = [self._constant(lit, values) for lit in keys]
-                keyed.setdefault(signature, []).append((slot, codes, [self._atom(_lit(lit, values)) for lit in rest]))
+            filled = isinstance(body, Filled)
+            shape = shapes.get((id(body.skeleton), missing)) if filled else None
+            if shape is None:
+                shape = self._shape(body, missing)
+                if filled:
+                    shapes[id(body.skeleton), missing] = shape
+            if shape.keys:
+                values = body.values if filled else ()
+                codes = [_coded(known, values[v.token] if isinstance(v, Hole) else v) for known, v in shape.keys]
+                keyed.setdefault(shape.signature, []).append(
+                    (slot, codes, [self._number(r, values) for r in shape.rest])
+                )
             else:
                 self._general.append((slot, normalise(plain(body), missing, schema)))
         for _, formula in self._general:
@@ -65,11 +97,8 @@ class Conjunctions:
                 self._atom(lit)
         self._file(keyed)
 
-    def _cut(self, body: Node, missing: str) -> tuple[list[Lit], list[Lit]]:
-        """The atoms of a conjunction, those to look it up by first; of a skeleton once."""
-        key = (id(body.skeleton), missing) if isinstance(body, Filled) else None
-        if key is not None and key in self._skeletons:
-            return self._skeletons[key]
+    def _shape(self, body: Node, missing: str) -> _Shape:
+        """What depends on the skeleton alone: the atoms to look it up by, and those that remain."""
         formula = normalise(body.skeleton if isinstance(body, Filled) else body, missing, self._schema)
         for lit in literals(formula):
             if isinstance(lit, Lit) and isinstance(lit.atom, Call | Graph):
@@ -77,10 +106,20 @@ class Conjunctions:
                     "an operator or GRAPH inside a sequence needs the filters' engine",
                     "compile the sequence with static=... of the plan",
                 )
-        found = self._split(list(formula.items) if isinstance(formula, All) else [formula])
-        if key is not None:
-            self._skeletons[key] = found
-        return found
+        keys, rest = self._split(list(formula.items) if isinstance(formula, All) else [formula])
+        found = [f for lit in keys if (f := constant_of(lit))]
+        return _Shape(
+            tuple(path for path, _ in found),
+            [(self._constants.setdefault(path, {}), value) for path, value in found],
+            [_Rest(lit, _tokens(lit.atom), {}) for lit in rest],
+        )
+
+    def _number(self, rest: _Rest, values: tuple[Any, ...]) -> int:
+        own = tuple([values[t] for t in rest.tokens])
+        number = rest.numbers.get(own)
+        if number is None:
+            number = rest.numbers[own] = self._atom(_lit(rest.lit, values))
+        return number
 
     def _split(self, parts: Sequence[Formula]) -> tuple[list[Lit], list[Lit]]:
         """Up to two equalities to look the conjunction up by, on different attributes, and the other atoms."""
@@ -101,15 +140,6 @@ class Conjunctions:
 
     def _atom(self, lit: Lit | Complete) -> int:
         return self._atoms.setdefault(lit, len(self._atoms))
-
-    def _constant(self, lit: Lit, values: tuple[Any, ...]) -> int:
-        found = constant_of(lit)
-        assert found is not None
-        path, value = found
-        value = values[value.token] if isinstance(value, Hole) else value
-        known = self._constants.setdefault(path, {})
-        key = ("text", value) if isinstance(value, str) else ("number", value)
-        return known.setdefault(key, len(known))
 
     def _file(self, keyed: dict[tuple[Path, ...], list[_Entry]]) -> None:
         columns = {path: i for i, path in enumerate(self._constants)}
@@ -194,6 +224,15 @@ def _numbers(held: NDArray[np.generic], constants: dict[tuple[str, object], int]
 
 
 _nan = "NaN"
+
+
+def _coded(known: dict[tuple[str, object], int], value: object) -> int:
+    return known.setdefault(("text" if isinstance(value, str) else "number", value), len(known))
+
+
+def _tokens(atom: Node) -> tuple[int, ...]:
+    found = (n.value.token for n in walk(atom) if isinstance(n, Literal) and isinstance(n.value, Hole))
+    return tuple(dict.fromkeys(found))
 
 
 def _lit(lit: Lit, values: tuple[Any, ...]) -> Lit:
