@@ -48,7 +48,7 @@ class Scale:
 
 
 SCALES = {
-    "small": Scale(20, 200, 1000, 10, 300, 100, 500, 2_000),
+    "small": Scale(20, 200, 1000, 10, 300, 100, 500, 10_000),
     "paper": Scale(1000, 3000, 5000, 10, 2000, 500, 5000, 4_000, "paper"),
 }
 ATTRIBUTES = (10, 15, 20)
@@ -253,7 +253,7 @@ def loss(scale: Scale, seed: int = 5) -> Iterator[Row]:
 
 def gates(scale: Scale) -> Iterator[Row]:
     """When `compile(cover=True)` pays."""
-    yield from covering_gates.gates(scale.book, scale.gate_events)
+    yield from covering_gates.gates(min(scale.book, 2_000), scale.gate_events)
 
 
 PARTS: dict[str, Callable[[Scale], Iterator[Row]]] = {
