@@ -123,6 +123,8 @@ def test_the_event_log_goes_in_and_notifications_and_errors_come_out(
     assert (problem.event, problem.code, problem.body) == ("11", "json", "{broken")
     assert running.metrics.numbers.batches_total == 4
     assert running.metrics.numbers.errors_total == 1
+    # One Spark job a batch: how soon a notification is there hangs on it.
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(str(running.query.runId))) == 4
     table = spark.read.format("headgate").options(store=store.url, table="notifications").load()
     assert {(r["id"], int(r["event"]), r["subscription"]) for r in table.collect()} == notified
 

@@ -70,15 +70,17 @@ def warm(spark: SparkSession) -> None:
 
 def follow(running: Running, store: Store) -> None:
     """Tell what the query does, until it ends."""
-    shared, seen = Shared(store.database), -1
+    shared = Shared(store.database)
+    seen = shared.progress() or 0
     while not running.query.exception() and running.query.isActive:
         said: Any = running.query.lastProgress
-        if said is not None and said["batchId"] != seen and said["sources"][0]["endOffset"]:
-            seen = said["batchId"]
-            end = said["sources"][0]["endOffset"]
-            last = int((json.loads(end) if isinstance(end, str) else end)["id"])
+        end = said["sources"][0]["endOffset"] if said is not None else None
+        # An idle query tells of itself too: what counts is how far it has come.
+        last = int((json.loads(end) if isinstance(end, str) else end)["id"]) if end else 0
+        if last > seen:
             shared.advance(NAME, last)
-            tell("batch", batch=seen, last=last, events=said["numInputRows"], version=store.version)
+            tell("batch", batch=said["batchId"], last=last, events=last - seen, version=store.version)
+            seen = last
         time.sleep(_LOOK_S)
     running.wait()
 

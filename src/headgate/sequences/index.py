@@ -18,6 +18,7 @@ from headgate.schema import Schema, Type
 from headgate.sequences import tables
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Automaton, Edge, State, Target
+from headgate.sequences.predicates import FOREVER
 from headgate.sequences.programs.compiler import (
     FUNCTIONS,
     TEXT,
@@ -28,7 +29,6 @@ from headgate.sequences.programs.compiler import (
     is_float,
     sort_of,
 )
-from headgate.sequences.predicates import FOREVER
 from headgate.sequences.tables import Bits, Ints, Tables
 
 KINDS = {"NEXT": tables.NEXT_STEP, "FOLD": tables.FOLD_STEP, "ABSENT": tables.ABSENT_STEP}
