@@ -40,6 +40,7 @@ from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
 from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Attribute, Schema, Type
+from headgate.sequences.shapes import Keys
 
 ANONYMOUS = "events"
 """The stream of a subscription that names none, in a book that declares none."""
@@ -55,6 +56,9 @@ class Subscriptions:
         self._folder = FilePath()
         self._entries: dict[str, Entry] = {}
         self._checked: dict[tuple[Form, str], bool] = {}
+        self._patterns = Keys()
+        self._sound: set[tuple[str, tuple[str, ...]]] = set()
+        """The keys of patterns that were checked against the definitions as they are."""
         self._plan: Plan | None = None
         self._changed: dict[str, None] = {}
         self._merge: Merge | None = None
@@ -78,6 +82,7 @@ class Subscriptions:
             hint = "declare a stream before the first subscription on it"
             raise DuplicateName(f"stream {schema.stream} is in use without a declaration", hint, at=at)
         self._catalogue.streams[schema.stream] = schema
+        self._sound.clear()
 
     @property
     def streams(self) -> Mapping[str, Schema]:
@@ -200,7 +205,16 @@ class Subscriptions:
         return [tokens.error(p) for p in found.problems], found.learned
 
     def _check_sequence(self, tokens: Tokens) -> list[LanguageError]:
-        """The problems of a pattern. What it PUBLISHes, and teaches of undeclared streams, is kept if there are none."""
+        """The problems of a pattern. What it PUBLISHes, and teaches of undeclared streams, is kept if there are none.
+
+        A pattern that differs from a checked one in constants alone is not checked again.
+        """
+        try:
+            key = self._patterns.key(tokens)
+        except LanguageError:
+            key = None  # the check of the whole says what is wrong, and where
+        if key is not None and key in self._sound:
+            return []
         pattern = parse_tokens(tokens)
         if not isinstance(pattern, ast.Pattern):
             return [tokens.error(SyntaxProblem("a subscription is a predicate, or SELECT ... FROM ...", at=0))]
@@ -216,6 +230,8 @@ class Subscriptions:
         if made is not None:
             known[made] = scoped.spine.schema
             self._catalogue.published[made] = made
+        elif key is not None:
+            self._sound.add(key)
         return []
 
     # -- scripts and tables
@@ -263,6 +279,7 @@ class Subscriptions:
                     self._catalogue.templates[statement.name] = statement.graph
             case ast.Prefix(name, iri):
                 self._catalogue.prefixes[name] = iri
+                self._sound.clear()
             case ast.CreateOntology(name, source):
                 self._catalogue.ontologies[name] = self._read_ontology(source, statement.at)
             case ast.CreateSubscription():
@@ -317,6 +334,7 @@ class Subscriptions:
                 f"stream {name} is in use by subscription {user}", "drop its subscriptions first", at=at
             )
         del known[name]
+        self._sound.clear()
         if kind == "STREAM":
             # It may come back with other types: what was checked and compiled for it no longer says anything.
             self._checked = {key: True for key in self._checked if key[1] != name}
@@ -362,8 +380,9 @@ class Subscriptions:
     # -- analysing
 
     def analyse(self) -> list[Finding]:
-        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same or that others cover."""
-        return analyse(self._entries, self._catalogue.streams)
+        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same or that others cover,
+        and sequences whose state has no bound."""
+        return analyse(self._entries, self._catalogue)
 
     def covered(self, name: str) -> Cover:
         """Whether the other subscriptions on its stream cover this one, and which of them do it together."""

@@ -226,7 +226,8 @@ def _may_move(nodes: Ints, edge_slots: Ints, n: int, marks: Ints, stamp: int) ->
     if hi - lo > _FEW:
         return True
     for edge in range(lo, hi):
-        if edge_slots[edge] < 0 or marked(marks, stamp, edge_slots[edge]):
+        slot = edge_slots[edge]
+        if slot < 0 or marked(marks, stamp, slot):
             return True
     return False
 

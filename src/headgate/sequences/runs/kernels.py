@@ -213,7 +213,7 @@ def _until(nodes: Ints, n: int, t0: int) -> int:
     bound = nodes[n, BOUND]
     if nodes[n, KIND] == ABSENT_STEP or (t0 > 0 and bound > _FOREVER - t0):
         return _FOREVER
-    return t0 + (bound - 1)
+    return int(t0 + (bound - 1))
 
 
 @njit(cache=True)
@@ -233,7 +233,7 @@ def _hold_key(nodes: Ints, cells: Ints, defined: Bits, rows: Ints, r: int, mask:
         keyed, key = _key(cells, handle, column, packed & 3)
         rows[r, KEYED] = int(keyed)
         rows[r, KEY] = key
-    return _mixed(nodes[n, GROUP], rows[r, KEY]) & mask
+    return int(_mixed(nodes[n, GROUP], rows[r, KEY]) & mask)
 
 
 @njit(cache=True)
