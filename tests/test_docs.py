@@ -62,7 +62,7 @@ def test_the_site_fetches_nothing_from_another_host(site: Path) -> None:
 
 def test_every_file_that_the_architecture_names_exists() -> None:
     text = (DOCS / "architecture.md").read_text("utf-8")
-    homes = [ROOT, ROOT / "src" / "headgate", *(p for p in (ROOT / "src" / "headgate").iterdir() if p.is_dir())]
+    homes = [ROOT, ROOT / "src" / "headgate", *(p for p in (ROOT / "src" / "headgate").rglob("*") if p.is_dir())]
     named = set(re.findall(r"`([\w/]+(?:\.py|\.lark|/))`", text))
     assert len(named) > 40
     assert [name for name in sorted(named) if not any((home / name).exists() for home in homes)] == []

@@ -93,6 +93,7 @@ class Harness:
 
     def __init__(self, system: System, folder: Path, patience: float = 120.0) -> None:
         self.system, self.patience = system, patience
+        self._waiting = b""
         environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
         core = min(os.sched_getaffinity(0))
         self._process = subprocess.Popen(  # noqa: S603 - the commands are ours
@@ -140,17 +141,25 @@ class Harness:
             return 0.0
 
     def _read(self) -> Any:
+        """The next JSON value. A library may greet on stdout before the first answer; such lines are passed over."""
+        while True:
+            line = self._line()
+            if line.lstrip()[:1] in (b"{", b"["):
+                return json.loads(line)
+
+    def _line(self) -> bytes:
+        # By the file's number, with a buffer of our own: what waits in Python's could not be seen by select.
         assert self._process.stdout is not None
         until = time.monotonic() + self.patience
-        while True:
+        while b"\n" not in self._waiting:
             ready, _, _ = select.select([self._process.stdout], [], [], max(until - time.monotonic(), 0))
             if not ready:
                 self.close()
                 raise Failed(f"no answer in {self.patience:.0f} s")
-            line = self._process.stdout.readline()
-            if not line:
+            more = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not more:
                 said = self._process.stderr.read().decode(errors="replace") if self._process.stderr else ""
                 raise Failed(" ".join(said.split())[-300:] or "ended without a word")
-            # A library may greet on stdout before the first answer.
-            if line.lstrip()[:1] in (b"{", b"["):
-                return json.loads(line)
+            self._waiting += more
+        line, _, self._waiting = self._waiting.partition(b"\n")
+        return line

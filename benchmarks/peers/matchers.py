@@ -28,7 +28,7 @@ WARM_S = 1.5
 """Passes before the first round, for all systems alike: what compiles as it runs needs them."""
 SLOW_S = 5.0
 """A system whose one pass takes this long gets fewer rounds."""
-CACHE = ROOT / ".cache" / "workloads"
+CACHE = ROOT / ".cache" / "workloads" / files.digest()
 
 
 @dataclass(frozen=True)

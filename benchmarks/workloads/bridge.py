@@ -52,7 +52,9 @@ def rules(count: int, ranges: bool = False, seed: int = 1) -> Iterator[Rule]:
             made.append(Condition(("detail-type",), "=", rng.choice(KINDS)))
         if ranges:
             low = rng.randrange(0, 9_000)
-            made.append(Condition(("detail", "request", "latency"), "between", (low, low + rng.randrange(100, 1_000))))
+            made.append(
+                Condition(("detail", "request", "latency"), "between", (low, low + rng.randrange(1_000, 5_000)))
+            )
         yield tuple(made)
 
 

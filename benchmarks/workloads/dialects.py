@@ -101,7 +101,8 @@ def rule_engine(rule: Rule) -> str:
 
 
 def _rule_engine(c: Condition) -> str:
-    path = ".".join(p.replace("-", "_") for p in c.path)
+    first, *rest = (p.replace("-", "_") for p in c.path)
+    path = first + "".join(f'&["{p}"]' for p in rest)
     if c.op == "=":
         return f"{path} == {json.dumps(c.value)}"
     if c.op == "in":

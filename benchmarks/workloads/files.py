@@ -6,6 +6,7 @@ that can say them all; and `about.json` with the schema and, for each system tha
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterable
@@ -17,6 +18,12 @@ from benchmarks.workloads.dialects import DIALECTS, Cannot, Rule
 from benchmarks.workloads.filters import ABE_ATTRIBUTES, abe_events, abe_texts
 
 Named = dict[str, Any]
+
+
+def digest() -> str:
+    """Of the sources that draw the workloads: files of another version are not taken for these."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.blake2b(b"".join(s.read_bytes() for s in sources), digest_size=6).hexdigest()
 
 
 def folder(name: str, cache: Path) -> Path:
