@@ -28,8 +28,9 @@ from headgate.graphs.rdf import SUFFIXES
 from headgate.language import ast
 from headgate.language.catalogue import Catalogue, OntologyText, nearest
 from headgate.language.check import Checked, check_filter
+from headgate.language.declared import declared
 from headgate.language.forms import Form, cut
-from headgate.language.normal import MODES, fold
+from headgate.language.normal import MODES
 from headgate.language.parser import parse_statement, parse_tokens
 from headgate.language.scopes import check_pattern
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
@@ -39,7 +40,7 @@ from headgate.plan.covered import cover_of
 from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
 from headgate.plan.tools import Signatures, Tools
-from headgate.schema import Attribute, Schema, Type
+from headgate.schema import Schema, Type
 from headgate.sequences.shapes import Keys
 
 ANONYMOUS = "events"
@@ -274,7 +275,7 @@ class Subscriptions:
     def _run(self, statement: ast.Statement, tokens: Tokens) -> None:
         match statement:
             case ast.CreateStream():
-                self._declare(_schema(statement), at=statement.at)
+                self._declare(declared(statement), at=statement.at)
                 if statement.graph is not None:
                     self._catalogue.templates[statement.name] = statement.graph
             case ast.Prefix(name, iri):
@@ -431,38 +432,6 @@ class Subscriptions:
     def part(self, names: Iterable[str]) -> Plan:
         """A plan of some of the subscriptions alone, with the streams of the whole book: a shard of a large one."""
         return Plan.of({name: self._entry(name) for name in names}, self._catalogue, self._tools, None, [])
-
-
-def _schema(statement: ast.CreateStream) -> Schema:
-    attributes: dict[ast.Path, Attribute] = {}
-    for column in statement.columns:
-        try:
-            kind = Type.parse(column.type)
-        except SchemaError as e:
-            raise TypeProblem(e.message, e.hint, at=column.at + 1) from None
-        if column.path in attributes:
-            raise DuplicateName(f"column {'.'.join(column.path)} is declared twice", at=column.at)
-        default = fold(column.default) if column.default is not None else None
-        value = _default(default.value, kind, column) if isinstance(default, ast.Literal) else None
-        attributes[column.path] = Attribute(column.path, kind, value, column.not_null)
-    for path in statement.time:
-        if path not in attributes:
-            raise UnknownName(f"the TIME attribute {'.'.join(path)} is not declared", at=statement.at)
-    try:
-        return Schema(statement.name, attributes, statement.time)
-    except SchemaError as e:
-        raise TypeProblem(e.message, e.hint, at=statement.at) from None
-
-
-def _default(value: Any, kind: Type, column: ast.ColumnDefinition) -> Any:
-    """The DEFAULT as a value of its column's type."""
-    types: dict[str, Any] = {"boolean": bool, "bigint": int, "double": (int, float), "string": str, "timestamp": int}
-    wanted = types.get(kind.kind)
-    if value is None:
-        return None
-    if kind.array or wanted is None or not isinstance(value, wanted) or (isinstance(value, bool) != (wanted is bool)):
-        raise TypeProblem(f"the DEFAULT does not fit {kind}", "give a literal of the column's type", at=column.at)
-    return float(value) if kind.kind == "double" else value
 
 
 def _as(tokens: Tokens) -> int:

@@ -10,7 +10,7 @@ from benchmarks.papers.operators_bound import lower_bound
 from benchmarks.papers.operators_workload import workload
 from examples.drones import SUBSCRIPTIONS, match, stream
 
-from headgate.operators.explain import chains_of, evaluation, picture
+from headgate.operators.explain import chains_of, evaluation, graphviz, mermaid, picture
 from headgate.operators.program import conjunctions
 from headgate.oracle.operators import Tree, optimum
 
@@ -45,6 +45,18 @@ def test_the_picture_of_the_chains_is_svg_with_a_box_for_each_predicate() -> Non
     kinds = [child.tag.rpartition("}")[2] for child in root]
     assert kinds.count("rect") == 1 + 2 + 2 + 3 + 4 + 3
     assert kinds.count("line") == (1 + 1 + 2 + 3 + 2) + 3
+
+
+def test_the_chains_are_drawn_in_dot_and_mermaid_with_the_same_boxes_steps_and_links() -> None:
+    _, columns = stream(2)
+    engine, index, _ = match(columns)
+    chains = chains_of(index, engine.learned(index), list(SUBSCRIPTIONS))
+    dot, chart = graphviz(index, chains), mermaid(index, chains)
+    boxes, steps, links = 2 + 2 + 3 + 4 + 3 + 5, 2 + 2 + 3 + 4 + 3, 3
+    assert (dot.count("label="), dot.count(" -> ") - links, dot.count("style=dashed")) == (boxes, steps, links)
+    assert (chart.count("["), chart.count(" --> "), chart.count(" -.- ")) == (boxes, steps, links)
+    assert "loc_in('Bronx')" in dot
+    assert "loc_in('Bronx')" in chart
 
 
 @pytest.mark.parametrize("seed", range(12))

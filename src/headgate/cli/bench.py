@@ -29,6 +29,7 @@ MODULES = {
     "covering": "benchmarks.papers.covering",
     "spark": "benchmarks.spark",
     "chaos": "benchmarks.chaos",
+    "broker": "benchmarks.broker",
     "decode": "benchmarks.decode",
     "parse": "benchmarks.parse",
     "peers": "benchmarks.peers.matchers",

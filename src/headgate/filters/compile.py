@@ -47,6 +47,10 @@ _FILED, _LOOKED_AT, _NODE = 0.05, 5.0, 0.7
 """Measured costs: of a filed conjunct at all, of one on every event, of a literal in the dense program."""
 
 
+_DenseItem = tuple[int, Tree, bool]
+"""A slot, its formula, and whether the slot has filed conjuncts too."""
+
+
 class Where(IntEnum):
     """The lane of a subscription."""
 
@@ -140,7 +144,7 @@ class _Compiler:
         self._trees: list[tuple[int, Tree]] = []
         self._filed: dict[int, list[tuple[Longs, Keys, NDArray[np.bool_]]]] = defaultdict(list)
         """Conjuncts to be filed by length: slots, keys, whether their subscription has others."""
-        self._dense: list[tuple[int, Tree, bool]] = []
+        self._dense: list[_DenseItem] = []
 
     def run(self, items: Iterable[tuple[Cut, str]]) -> Lanes:
         count = self._read(items)
@@ -156,7 +160,13 @@ class _Compiler:
         self._best = np.ones(count, np.float32)
         self._choose()
         sparse = self._file()
-        dense = tuple(d for d in (self._make_dense(False), self._make_dense(True)) if d is not None)
+        # What is only needed to choose is let go of: the trees of a large book take gigabytes.
+        self._shares, self._key_lists, self._filed = {}, [], defaultdict(list)
+        by_set: tuple[list[_DenseItem], list[_DenseItem]] = ([], [])
+        for item in self._dense:
+            by_set[item[0] in self._strict].append(item)
+        self._dense = []
+        dense = tuple(self._make_dense(items, bool(strict)) for strict, items in enumerate(by_set) if items)
         return Lanes(self._lookup, dense, sparse, self._where, self._best)
 
     def _read(self, items: Iterable[tuple[Cut, str]]) -> int:
@@ -201,8 +211,9 @@ class _Compiler:
         opening = Opening(len(self._open))
         conjunctions = [self._conjunctions(n, *self._plain.pop(n)) for n in list(self._plain)]
         split = _Split()
-        for slot, tree in self._trees:
-            self._choose_tree(slot, tree, split)
+        self._trees.reverse()
+        while self._trees:
+            self._choose_tree(*self._trees.pop(), split)
         disjuncts = [d for n in list(split.slots) for d in (split.take(n),) if not _is_never(d.keys).all()]
         if self._options.lanes == "auto":
             for part in (*conjunctions, *disjuncts):
@@ -416,27 +427,27 @@ class _Compiler:
 
     # -- the dense lane
 
-    def _make_dense(self, strict: bool) -> Dense | None:
-        mine = [(s, t, m) for s, t, m in self._dense if (s in self._strict) == strict]
-        if not mine:
-            return None
+    def _make_dense(self, items: list[_DenseItem], strict: bool) -> Dense:
         edges = Edges(self._lookup, self._schema, strict)
-        trees = [map_leaves(tree, edges.literal) for _, tree, _ in mine]
+        mine = [(slot, multiple) for slot, _, multiple in items]
+        trees = [map_leaves(tree, edges.literal) for _, tree, _ in items]
+        items.clear()
         cells = {a: c.count for a, c in self._lookup.cells.items()}
         keys = np.array(list(edges.rows), np.int64)
         rows = make_rows(keys, 1, cells, self._interned.sets)
         row_of = {number + 1: row for number, row in enumerate(rows.find(keys).tolist())}
         dependencies = Dependencies(rows, self._lookup.cells, self._lookup.tests)
         builder = Builder(row_of, dependencies, self._options.budget, self._options.count)
-        for tree in trees:
-            builder.add(tree)
-        paths = tuple(sorted({p for s, _, _ in mine for p in self._strict[s]})) if strict else ()
+        trees.reverse()
+        while trees:
+            builder.add(trees.pop())
+        paths = tuple(sorted({p for s, _ in mine for p in self._strict[s]})) if strict else ()
         program = builder.finish(len(rows), self._row_supports(rows, paths), strict)
         numbers = {p: i for i, p in enumerate(paths)}
         sets: dict[frozenset[Path], int] = {}
-        set_of = np.array([sets.setdefault(self._strict[s], len(sets)) if strict else 0 for s, _, _ in mine], np.int64)
+        set_of = np.array([sets.setdefault(self._strict[s], len(sets)) if strict else 0 for s, _ in mine], np.int64)
         members = [sorted(numbers[p] for p in paths_of) for paths_of in sets] if strict else [[]]
-        slots, multiple = np.array([s for s, _, _ in mine], np.int32), np.array([m for _, _, m in mine], np.bool_)
+        slots, multiple = np.array([s for s, _ in mine], np.int32), np.array([m for _, m in mine], np.bool_)
         single, several = (
             make_roots(program.roots[m], slots[m], set_of[m], len(members)) for m in (~multiple, multiple)
         )

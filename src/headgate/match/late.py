@@ -22,7 +22,7 @@ from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.forms import cut_node
 from headgate.operators.answer import FAILS, HOLDS, MISSING, TRUE, Answer, row_order
-from headgate.operators.engine import Given, OperatorEngine, Outcome
+from headgate.operators.engine import Batch, Given, OperatorEngine, Outcome
 from headgate.operators.index import OperatorIndex, present
 from headgate.operators.predicate import Predicate
 from headgate.schema import Schema
@@ -74,26 +74,39 @@ class LateIndex:
         return found
 
     def evaluate(self, columns: Columns) -> tuple[Hits, list[Failed]]:
-        asked = self.possible.evaluate(columns)
+        asked, rows, part = self._open(columns)
         if not len(asked):
             return Hits.none(), []
-        rows, local = np.unique(asked.event, return_inverse=True)
-        outcome, failed, _ = self._run(columns, rows, Hits(local.astype(np.int64), asked.slot))
-        failed += [Failed(int(rows[f.event]), f.slot, str(f.error), f.error.code) for f in outcome.failures]
-        hits = outcome.hits
-        return Hits(rows[hits.event].astype(np.int64), hits.slot, hits.binding), failed
+        local = Hits(np.searchsorted(rows, asked.event), asked.slot)
+        outcome, failed, _ = self._run(columns, part, rows, local)
+        hits, more = _told(outcome, rows)
+        return hits, failed + more
+
+    def open(self, columns: Columns) -> Open:
+        """What the cheap parts leave open, to be asked by and by."""
+        asked, rows, part = self._open(columns)
+        if not len(asked):
+            return Open(asked, rows, None, [])
+        answers, failed = self._graphs(columns, rows)
+        early = self.early.evaluate(part) if self.early is not None else None
+        return Open(asked, rows, self.engine.batch(self.operators, part, early, answers), failed)
+
+    def _open(self, columns: Columns) -> tuple[Hits, NDArray[np.int64], Columns]:
+        """The pairs that are open, the events they are about, and these alone."""
+        asked = self.possible.evaluate(columns)
+        rows = np.unique(asked.event)
+        return asked, rows, columns.take(rows)
 
     def trace(self, columns: Columns) -> Trace:
         """What is done for the first event of some columns, with every answer: for explanations."""
         one = columns.slice(0, 1)
         asked = self.possible.evaluate(one)
-        outcome, failed, given = self._run(one, np.zeros(1, np.int64), asked, trace=True)
+        outcome, failed, given = self._run(one, one, np.zeros(1, np.int64), asked, trace=True)
         return Trace(frozenset(asked.slot.tolist()), outcome, failed, given)
 
     def _run(
-        self, columns: Columns, rows: NDArray[np.int64], asked: Hits, *, trace: bool = False
+        self, columns: Columns, part: Columns, rows: NDArray[np.int64], asked: Hits, *, trace: bool = False
     ) -> tuple[Outcome, list[Failed], Given | None]:
-        part = columns.take(rows)
         answers, failed = self._graphs(columns, rows)
         early = self.early.evaluate(part) if self.early is not None else None
         return self.engine.run(self.operators, part, asked, early=early, given=answers, trace=trace), failed, answers
@@ -116,6 +129,32 @@ class LateIndex:
             return answer if answer is not None else MISSING if event in unknown else FAILS
 
         return given, [Failed(t.event, None, t.reason, t.code) for t in hits.troubles]
+
+
+@dataclass(frozen=True, eq=False)
+class Open:
+    """The late slots of one batch that only operators can decide. Whoever needs some of them asks; what is answered is
+    kept, so a call is made once an event."""
+
+    pairs: Hits
+    rows: NDArray[np.int64]
+    batch: Batch | None
+    failed: list[Failed]
+    """Events that could not be read as graphs."""
+
+    def ask(self, pairs: Hits) -> tuple[Hits, list[Failed]]:
+        """Those of the pairs that hold, and what could not be decided."""
+        if self.batch is None or not len(pairs):
+            return Hits.none(), []
+        local = np.searchsorted(self.rows, pairs.event)
+        return _told(self.batch.ask(Hits(local, pairs.slot)), self.rows)
+
+
+def _told(outcome: Outcome, rows: NDArray[np.int64]) -> tuple[Hits, list[Failed]]:
+    """An outcome about some rows of a batch, with the numbers of the batch."""
+    failed = [Failed(int(rows[f.event]), f.slot, str(f.error), f.error.code) for f in outcome.failures]
+    hits = outcome.hits
+    return Hits(rows[hits.event].astype(np.int64), hits.slot, hits.binding), failed
 
 
 def _answers(hits: GraphHits, numbers: Mapping[Predicate, int]) -> dict[tuple[int, int], Answer]:

@@ -132,12 +132,11 @@ class OperatorEngine:
             if self._early is None:
                 raise PlanError("these subscriptions test attributes, and no filters were given to decide that")
             early = self._early(index.early, columns)
-        batch = _Batch(self, index, columns, early, given, trace)
-        events, slots = _asked_for(upstream, columns.rows, len(index))
-        together = self._side_by_side(index)
-        for at in range(0, len(events), together):
-            batch.window(events[at : at + together], slots[at : at + together])
-        return batch.outcome()
+        return Batch(self, index, columns, early, given, trace=trace).ask(upstream)
+
+    def batch(self, index: OperatorIndex, columns: Columns, early: Hits | None, given: Given | None) -> Batch:
+        """A batch that is asked several times, for other slots each time; a call is made once an event."""
+        return Batch(self, index, columns, early, given, again=True)
 
     def close(self) -> None:
         self._caller.close()
@@ -170,7 +169,7 @@ def _asked_for(upstream: Hits | None, rows: int, slots: int) -> tuple[NDArray[np
     return events.astype(np.int64), np.split(upstream.slot.astype(np.int64), first[1:])
 
 
-class _Batch:
+class Batch:
     """One batch on its way through the engine."""
 
     def __init__(
@@ -180,20 +179,40 @@ class _Batch:
         columns: Columns,
         early: Hits | None,
         given: Given | None,
-        trace: bool,
+        *,
+        trace: bool = False,
+        again: bool = False,
     ) -> None:
         self.engine, self.index, self.given, self.trace = engine, index, given, trace
         self.learned = engine.learned(index)
         self.residuals = engine.residuals(index)
         self.view = View(columns, engine.registry, index)
+        self._rows = columns.rows
         self._early = early
+        self._known: dict[int, tuple[dict[int, Answer], dict[Key, Answer]]] | None = {} if again else None
+        self._begin()
+
+    def _begin(self) -> None:
         self._matches: list[tuple[int, int, Binding]] = []
         self._bound = False
         self._failures: list[Failure] = []
         self._asked: dict[int, list[Asked]] = {}
         self._calls = 0
 
-    def window(self, events: NDArray[np.int64], slots: list[NDArray[np.int64]]) -> None:
+    def ask(self, upstream: Hits | None = None) -> Outcome:
+        """Decide these slots on these events; all on all, if nothing is said."""
+        self._begin()
+        events, slots = _asked_for(upstream, self._rows, len(self.index))
+        together = self.engine._side_by_side(self.index)
+        for at in range(0, len(events), together):
+            self._window(events[at : at + together], slots[at : at + together])
+        return self._outcome()
+
+    def known(self, event: int) -> tuple[dict[int, Answer], dict[Key, Answer]]:
+        """What was answered on an event before, by predicate and by call key."""
+        return ({}, {}) if self._known is None else self._known.setdefault(event, ({}, {}))
+
+    def _window(self, events: NDArray[np.int64], slots: list[NDArray[np.int64]]) -> None:
         """Take some events from start to end, round by round."""
         going = [_Going(self, int(e), s) for e, s in zip(events, slots, strict=True)]
         active = [(g, local) for g in going if (local := g.begin()) >= 0]
@@ -242,7 +261,7 @@ class _Batch:
     def _part(self, node: Node, slot: int) -> int:
         return self.index.parts[(node, "default" if self.index.modes[slot] == "default" else "null")]
 
-    def outcome(self) -> Outcome:
+    def _outcome(self) -> Outcome:
         self._matches.sort(key=lambda m: m[:2])
         event = np.array([m[0] for m in self._matches], np.int64)
         slot = np.array([m[1] for m in self._matches], np.int32)
@@ -253,14 +272,13 @@ class _Batch:
 class _Going:
     """One event while it runs: its answers by predicate and by call key."""
 
-    def __init__(self, batch: _Batch, event: int, slots: NDArray[np.int64]) -> None:
+    def __init__(self, batch: Batch, event: int, slots: NDArray[np.int64]) -> None:
         self.batch, self.event = batch, event
         self.early = batch.early(event)
         self.read = batch.view.reader(event)
         self.history: list[Asked] = []
         self._slots = batch.learned.arranged(slots)
-        self._answers: dict[int, Answer] = {}
-        self._keys: dict[Key, Answer] = {}
+        self._answers, self._keys = batch.known(event)
         self._problems: dict[int, HeadgateError] = {}
         packed = batch.residuals.of(self._slots, self.early, batch.learned.chance, batch.learned.cost)
         self.run = Run(batch.engine.scheduler, batch.index.program, packed, self._look)
@@ -271,9 +289,12 @@ class _Going:
     def begin(self) -> int:
         index = self.batch.index
         free = index.free
-        if free:
+        if free or self._answers:
             for local, number in enumerate(self.run.predicates):
-                if number in free and (answer := self._for_nothing(number)) is not None:
+                answer = self._answers.get(number)
+                if answer is None and number in free:
+                    answer = self._for_nothing(number)
+                if answer is not None:
                     self._answers[number] = answer
                     self.run.give(local, answer.truth)
         self._local = self.run.begin()
@@ -367,4 +388,4 @@ class _Going:
         return sorted(made, key=lambda m: m[0])
 
 
-__all__ = ["Asked", "EarlyFilter", "Event", "Failure", "Given", "OperatorEngine", "Outcome"]
+__all__ = ["Asked", "Batch", "EarlyFilter", "Event", "Failure", "Given", "OperatorEngine", "Outcome"]

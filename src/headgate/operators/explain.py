@@ -1,13 +1,13 @@
 """Why an event cost what it did: the order of evaluation, what each call decided and saved; and the chains as a
 picture.
 
-The picture is SVG text, as figure 3 of the paper draws it: a column for each subscription in the order of evaluation,
-the predicate most decisive for its cost on top, dashed links between equal predicates.
+The picture is SVG, DOT or Mermaid, as figure 3 of the paper draws it: a column for each subscription in the order of
+evaluation, the predicate most decisive for its cost on top, dashed links between equal predicates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from math import isnan
 
@@ -88,6 +88,57 @@ def picture(index: OperatorIndex, chains: LinkedChains[int]) -> str:
         x, y = _at(column, len(chains[chain]))
         parts.append(_label(x + WIDTH // 2, y + 6, chain, bold=True))
     return "\n".join([*parts, "</svg>"])
+
+
+def graphviz(index: OperatorIndex, chains: LinkedChains[int]) -> str:
+    """The linked chains in DOT: a column for each subscription, dashed links between equal predicates."""
+    lines = ["digraph chains {", "  node [shape=box, style=rounded];"]
+    for node, label, bold in _boxes(index, chains):
+        lines.append(f'  {node} [label="{_quoted(label)}"{", shape=plaintext" if bold else ""}];')
+    lines += [f"  {above} -> {below};" for above, below in _steps(chains)]
+    lines += [
+        f"  {left} -> {right} [style=dashed, dir=none, color=firebrick, constraint=false];"
+        for left, right in _links(chains)
+    ]
+    return "\n".join([*lines, "}"])
+
+
+def mermaid(index: OperatorIndex, chains: LinkedChains[int]) -> str:
+    """The same picture for Mermaid."""
+    lines = ["flowchart TD"]
+    for node, label, bold in _boxes(index, chains):
+        lines.append(f'  {node}(["{_escaped(label)}"])' if bold else f'  {node}["{_escaped(label)}"]')
+    lines += [f"  {above} --> {below}" for above, below in _steps(chains)]
+    lines += [f"  {left} -.- {right}" for left, right in _links(chains)]
+    return "\n".join(lines)
+
+
+def _boxes(index: OperatorIndex, chains: LinkedChains[int]) -> Iterator[tuple[str, str, bool]]:
+    """Node, label, and whether it names a subscription, which stands below its predicates."""
+    for column, chain in enumerate(chains):
+        for place, t in enumerate(chains[chain]):
+            yield f"c{column}_{place}", str(index.predicates[t]), False
+        yield f"c{column}_{len(chains[chain])}", chain, True
+
+
+def _steps(chains: LinkedChains[int]) -> Iterator[tuple[str, str]]:
+    for column, chain in enumerate(chains):
+        for place in range(len(chains[chain])):
+            yield f"c{column}_{place}", f"c{column}_{place + 1}"
+
+
+def _links(chains: LinkedChains[int]) -> Iterator[tuple[str, str]]:
+    columns = {chain: i for i, chain in enumerate(chains)}
+    for link in chains.links():
+        yield f"c{columns[link.left]}_{link.places[0]}", f"c{columns[link.right]}_{link.places[1]}"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _escaped(text: str) -> str:
+    return text.replace("#", "#35;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
 
 
 def _at(column: int, place: int) -> tuple[int, int]:

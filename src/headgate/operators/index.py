@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from headgate.errors import UsageError
@@ -37,7 +38,7 @@ class OperatorIndex:
     def __len__(self) -> int:
         return len(self.formulas)
 
-    @property
+    @cached_property
     def free(self) -> frozenset[int]:
         """Predicates that may be answered without a call: GRAPH patterns, and those whose arguments may be missing."""
         return frozenset(i for i, p in enumerate(self.predicates) if p.graph is not None or p.reads)

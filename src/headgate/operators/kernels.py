@@ -31,8 +31,8 @@ COLUMNS = 7
 IF_FALSE, IF_TRUE, CHANCE, COST = 0, 1, 2, 3
 # Places in `counters`: first the sizes of the parts, then what a run counts.
 NODES, ROOTS, PREDICATES, LITERALS, JOINS = 0, 1, 2, 3, 4
-ASKED, MARKS, RESERVED, WIDTH, HEAPED, CURSOR, LISTED, READY = 5, 6, 7, 8, 9, 10, 11, 12
-COUNTERS = 13
+ASKED, MARKS, RESERVED, WIDTH, HEAPED, CURSOR, LISTED, READY, CURRENT = 5, 6, 7, 8, 9, 10, 11, 12, 13
+COUNTERS = 14
 
 ASIDE = 64
 """How many favourites the guarantee may refuse before the best owned predicate is taken instead."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headgate.columns import Column, Columns
 from headgate.language import ast
+from headgate.language.spine import DUR
 from headgate.operators.caller import Request
 from headgate.operators.event import Event, moment
 from headgate.operators.index import OperatorIndex
@@ -26,7 +27,7 @@ class View:
         self._registry = registry
         self._index = index
         self._sees: dict[str, frozenset[Path]] = {}
-        self._instants = [self._moments(i) for i in range(len(index.predicates))]
+        self._instants: dict[int, frozenset[int]] = {}
 
     def reader(self, row: int) -> Callable[[Path], Any]:
         """Reads attributes of a row as constraints know them; each is fetched once."""
@@ -43,7 +44,9 @@ class View:
 
     def request(self, row: int, predicate: int, values: tuple[Any, ...], key: Key) -> Request:
         operator = self._registry[self._index.predicates[predicate].name]
-        instants = self._instants[predicate]
+        instants = self._instants.get(predicate)
+        if instants is None:
+            instants = self._instants[predicate] = self._moments(predicate)
         if instants:
             values = tuple(_moment(v) if i in instants else v for i, v in enumerate(values))
         return Request(operator, self._event(operator, row), values, key, lambda: self._table(operator, row))
@@ -64,7 +67,8 @@ class View:
         """What the operator needs, or all that the batch holds; a struct stands for what is in it."""
         found = self._sees.get(operator.name)
         if found is None:
-            have = frozenset(self._columns.columns)
+            # The length of an event is not an attribute of it; sequences put it beside them.
+            have = frozenset(p for p in self._columns.columns if p != (DUR,))
             if operator.needs is None:
                 found = have
             else:

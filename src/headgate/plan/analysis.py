@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from headgate.filters.meaning import Meanings
-from headgate.language import ast
 from headgate.language.catalogue import Catalogue
 from headgate.language.forms import cut
-from headgate.language.parser import parse_tokens
-from headgate.language.scopes import check_pattern
-from headgate.language.tokens import Tokens, tokenise
+from headgate.language.tokens import tokenise
 from headgate.plan.covered import covered_filters, covered_sequences
 from headgate.plan.segment import Entry
+from headgate.plan.sequences import warnings
 from headgate.schema import Schema
-from headgate.sequences.analysis import warnings_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +45,10 @@ def analyse(entries: Mapping[str, Entry], catalogue: Catalogue, budget: float = 
         tokens = tokenise(entry.text)
         if tokens.kinds[0] == "SELECT":
             sequences.append(name)
-            found += _sequence(name, tokens, entry.missing, catalogue)
         else:
             kind = late if any(p.form.late for p in cut(tokens).pieces) else by_stream
             kind.setdefault(entry.stream, []).append(name)
+    found += [Finding("sequence", (name,), f"{name}: {warning}") for name, warning in warnings(entries, catalogue)]
     for stream, names in by_stream.items():
         found += _stream(names, entries, schemas.get(stream, Schema(stream, {})))
     return found + _covered(by_stream, late, sequences, found, entries, schemas, budget)
@@ -95,13 +92,6 @@ def _covered(
 
 def _some(by: tuple[str, ...]) -> str:
     return f"{by[0]} matches" if len(by) == 1 else f"one of {', '.join(by)} matches"
-
-
-def _sequence(name: str, tokens: Tokens, missing: str, catalogue: Catalogue) -> list[Finding]:
-    pattern = parse_tokens(tokens)
-    spine = check_pattern(pattern, catalogue).spine if isinstance(pattern, ast.Pattern) else None
-    told = warnings_of(spine, missing) if spine is not None else []
-    return [Finding("sequence", (name,), f"{name}: {warning}") for warning in told]
 
 
 def _stream(names: list[str], entries: Mapping[str, Entry], schema: Schema) -> list[Finding]:

@@ -8,10 +8,12 @@ there are never more than a few.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import xxhash
@@ -35,6 +37,7 @@ from headgate.match.late import LateIndex
 from headgate.plan import file
 from headgate.plan.imprecise import Imprecise
 from headgate.plan.segment import Entry, Segment, compile_segment
+from headgate.plan.sequences import Living
 from headgate.plan.session import Session, unusable
 from headgate.plan.statics import FilterStatic
 from headgate.plan.tools import Signatures, Tools
@@ -53,6 +56,8 @@ class Plan:
     dead: tuple[Dead | None, ...]
     """For each segment which of its slots are gone; None if none is."""
     tools: Tools = field(default_factory=Tools, repr=False)
+    sessions: WeakSet[Session] = field(default_factory=WeakSet, init=False, repr=False, compare=False)
+    """Those under way, whose runs `stats` counts."""
 
     @classmethod
     def of(
@@ -105,12 +110,13 @@ class Plan:
     @cached_property
     def sequences(self) -> Index | None:
         """The compiled sequences of all segments."""
-        found: dict[str, Entry] = {}
+        living: list[Living] = []
         for segment, dead in zip(self.segments, self.dead, strict=True):
-            for slot in segment.sequence_slots.tolist():
-                if dead is None or not dead[slot]:
-                    found[segment.names[slot].as_py()] = segment.entry(slot)
-        return self.tools.sequences(found, self.catalogue)
+            slots = segment.sequence_slots
+            slots = slots if dead is None else slots[~dead[slots]]
+            if len(slots):
+                living.append((segment, slots))
+        return self.tools.sequences.index(living, self.catalogue)
 
     def __len__(self) -> int:
         return sum(len(s) - (0 if d is None else int(d.sum())) for s, d in zip(self.segments, self.dead, strict=True))
@@ -181,7 +187,9 @@ class Plan:
 
     def session(self) -> Session:
         """Matching batch by batch; row numbers count on."""
-        return Session(self)
+        session = Session(self)
+        self.sessions.add(session)
+        return session
 
     # -- looking inside
 
@@ -263,7 +271,17 @@ class Plan:
                 }
                 for s, d in zip(self.segments, self.dead, strict=True)
             ],
+            "sequences": self._sequence_stats(),
         }
+
+    def _sequence_stats(self) -> dict[str, Any] | None:
+        """Of the sequences: what was compiled, what takes the slower path, and the runs of the sessions under way."""
+        if self.sequences is None:
+            return None
+        runs: Counter[str] = Counter()
+        for session in list(self.sessions):
+            runs.update(session.stats()["runs"])
+        return {**self.sequences.stats(), "runs": dict(runs)}
 
     def names(self) -> Iterator[str]:
         """The living subscriptions."""

@@ -1,12 +1,12 @@
 """The static predicates of sequences, evaluated by the filters: the AN and FR indexes of the automata.
 
-A predicate that asks an operator or matches a GRAPH goes through the late step, for the events on which its cheap part
-leaves it open.
+A predicate that asks an operator or matches a GRAPH goes through the late step: the events on which its cheap part
+leaves it open are told, and it is asked when the sequences can use the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,36 @@ from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.graphs.engine import GraphEngine
 from headgate.language.ast import Node, Path
 from headgate.language.catalogue import Catalogue
-from headgate.language.forms import cut_node
-from headgate.match.late import LateIndex, compile_late, is_late
+from headgate.language.forms import Cut, Form, Piece, Structure, cut_node, cut_skeleton
+from headgate.match.late import LateIndex, Open, compile_late, is_late
 from headgate.operators.engine import OperatorEngine
 from headgate.schema import Schema
-from headgate.sequences.static.index import Static, StaticIndex
+from headgate.sequences.filled import Filled, plain
+from headgate.sequences.static.index import Static, StaticIndex, Undecided, Waiting
+
+
+@dataclass(frozen=True)
+class LateWaiting:
+    """What the late step has open, in the numbers that the predicates were given, which ascend."""
+
+    late: Open
+    numbers: NDArray[np.int32]
+
+    @property
+    def pairs(self) -> Hits:
+        return Hits(self.late.pairs.event, self.numbers[self.late.pairs.slot])
+
+    @property
+    def undecided(self) -> list[Undecided]:
+        return [Undecided(f.event, None, f.reason, f.code) for f in self.late.failed]
+
+    def ask(self, pairs: Hits) -> tuple[Hits, list[Undecided]]:
+        slot = np.searchsorted(self.numbers, pairs.slot).astype(np.int32)
+        hits, failed = self.late.ask(Hits(pairs.event, slot))
+        undecided = [
+            Undecided(f.event, None if f.slot is None else int(self.numbers[f.slot]), f.reason, f.code) for f in failed
+        ]
+        return Hits(hits.event, self.numbers[hits.slot]), undecided
 
 
 @dataclass(frozen=True)
@@ -34,15 +59,13 @@ class FilterStatic:
     late: LateIndex | None
     late_numbers: NDArray[np.int32]
 
-    def evaluate(self, columns: Columns) -> Hits:
+    def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
         found = self.filters.evaluate(columns)
         event, slot = found.event, self.filter_numbers[found.slot]
-        if self.late is not None:
-            hits, _ = self.late.evaluate(columns)
-            event = np.concatenate([event, hits.event])
-            slot = np.concatenate([slot, self.late_numbers[hits.slot]])
-        order = np.lexsort((slot, event))
-        return Hits(event[order], slot[order].astype(np.int32))
+        if len(event) > 1 and (event[1:] < event[:-1]).any():
+            order = np.argsort(event, kind="stable")
+            event, slot = event[order], slot[order]
+        return Hits(event, slot), None if self.late is None else LateWaiting(self.late.open(columns), self.late_numbers)
 
     @property
     def needs(self) -> frozenset[Path]:
@@ -51,13 +74,41 @@ class FilterStatic:
     @staticmethod
     def maker(engine: OperatorEngine, graphs: Callable[[str, Catalogue], GraphEngine], catalogue: Catalogue) -> Static:
         def make(schema: Schema, predicates: Sequence[tuple[Node, str]]) -> StaticIndex:
-            numbers = [[i for i, (node, _) in enumerate(predicates) if is_late(node) == late] for late in (False, True)]
-            filters = compile_filters(((cut_node(predicates[i][0]), predicates[i][1]) for i in numbers[0]), schema)
+            waits = _waits([node for node, _ in predicates])
+            numbers = [[i for i, w in enumerate(waits) if w == late] for late in (False, True)]
+            filters = compile_filters(_cuts([predicates[i] for i in numbers[0]]), schema)
             late = None
             if numbers[1]:
-                bodies = [predicates[i] for i in numbers[1]]
+                bodies = [(plain(predicates[i][0]), predicates[i][1]) for i in numbers[1]]
                 late = compile_late(bodies, schema, engine, graphs(schema.stream, catalogue))
             arrays = [np.array(n, np.int32) for n in numbers]
             return FilterStatic(filters, arrays[0], late, arrays[1])
 
         return make
+
+
+def _waits(nodes: Sequence[Node]) -> list[bool]:
+    """Which predicates wait for an operator or a graph; of a skeleton this is asked once."""
+    known: dict[int, bool] = {}
+    found = []
+    for node in nodes:
+        shape = node.skeleton if isinstance(node, Filled) else node
+        if id(shape) not in known:
+            known[id(shape)] = is_late(shape)
+        found.append(known[id(shape)])
+    return found
+
+
+def _cuts(predicates: Sequence[tuple[Node, str]]) -> Iterator[tuple[Cut, str]]:
+    """Predicates as filters; those of one skeleton are cut once."""
+    known: dict[int, tuple[Structure, list[tuple[Form, tuple[int, ...]]]]] = {}
+    for node, missing in predicates:
+        if not isinstance(node, Filled):
+            yield cut_node(node), missing
+            continue
+        found = known.get(id(node.skeleton))
+        if found is None:
+            found = known[id(node.skeleton)] = cut_skeleton(node.skeleton)
+        structure, atoms = found
+        values = node.values
+        yield Cut(structure, [Piece(form, tuple([values[t] for t in tokens]), 0) for form, tokens in atoms]), missing

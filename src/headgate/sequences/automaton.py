@@ -272,3 +272,19 @@ def path_of(target: Target) -> Iterator[State]:
         above.append(at.origin)
         at = at.origin.origin
     return reversed(above)
+
+
+def slots_of(target: Target) -> set[int]:
+    """The static predicates on the way to a target."""
+    states = list(path_of(target))
+    targets = [s.origin for s in states] + [target]
+    edges = [t.entry if t.origin is None else t.origin.edges[t.after] for t in targets]
+    nodes = [n for s in states for n in (s.theta, s.keep)] + [e.dynamic for e in edges if e is not None]
+    inside = [n for node in nodes for n in ast.walk(node) if isinstance(n, Decided)]
+    return {
+        *(s.slot for s in states),
+        *(s.keep_slot for s in states),
+        *(e.slot for e in edges if e is not None),
+        *(n.yes for n in inside),
+        *(n.no for n in inside),
+    }

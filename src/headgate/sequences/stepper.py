@@ -8,7 +8,7 @@ explanation, which asks for every decision through `watch`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,7 +57,7 @@ class View:
     place: int = -1
     event: int = -1
     now: int = 0
-    hits: frozenset[int] = frozenset()
+    hits: Collection[int] = frozenset()
     starts: Mapping[Path, Path | None] = field(default_factory=dict)
     new: States | None = None
 
@@ -142,7 +142,7 @@ class Stepper:
     # -- time
 
     def advance(
-        self, epochs: Iterable[tuple[int, Sequence[tuple[int, frozenset[int]]]]], closed: int
+        self, epochs: Iterable[tuple[int, Sequence[tuple[int, Collection[int]]]]], closed: int
     ) -> Iterator[Accepted]:
         """Epochs in order, each a time and its events with the slots that hold; then the deadlines up to `closed`."""
         for now, events in epochs:
@@ -165,7 +165,7 @@ class Stepper:
                 if test(view) is True:
                     yield from self._arrive(edge.target, out, due)
 
-    def _epoch(self, now: int, events: Sequence[tuple[int, frozenset[int]]]) -> Iterator[Accepted]:
+    def _epoch(self, now: int, events: Sequence[tuple[int, Collection[int]]]) -> Iterator[Accepted]:
         affected: dict[tuple[int, int], None] = {}
         fresh: dict[tuple[int, Any], tuple[State, Run]] = {}
         accepted: dict[tuple[int, Any], Accepted] = {}
@@ -181,7 +181,8 @@ class Stepper:
                     if self._memory.t0[event] <= run.t1:
                         continue
                     view = self._view(state, run, event, now, hits)
-                    if not self._affected(state, view):
+                    # A slot that waits for an operator is asked when it is looked for, so that comes last.
+                    if not self._affected(state, view) or (state.slot >= 0 and state.slot not in hits):
                         continue
                     affected[state.number, born] = None
                     moved = False
@@ -191,7 +192,9 @@ class Stepper:
                     self._tell("moved on" if moved else "died: the event fits theta and no edge", state, run, event)
             for edge, test in (s for key in asked for s in self._starts.get(key, ())):
                 run = Run(int(self._memory.t0[event]), now, (event,), ())
-                if test(View(self._memory, run, (), 0, event, now, hits)) is True:
+                if test(View(self._memory, run, (), 0, event, now, hits)) is True and (
+                    edge.slot < 0 or edge.slot in hits
+                ):
                     self._offer(edge.target, run, now, fresh, accepted)
         for number, born in affected:
             self.runs[number].pop(born, None)
@@ -209,7 +212,7 @@ class Stepper:
         return self._compiled[state.number].theta(view) is True
 
     def _successors(
-        self, state: State, run: Run, view: View, event: int, now: int, hits: frozenset[int]
+        self, state: State, run: Run, view: View, event: int, now: int, hits: Collection[int]
     ) -> Iterator[tuple[State | Target, Run]]:
         if state.step.kind == "ABSENT":
             return
@@ -225,7 +228,7 @@ class Stepper:
             yield state, made
         view.new = states
         for edge, test in compiled.edges:
-            if (edge.slot < 0 or edge.slot in hits) and test(view) is True:
+            if test(view) is True and (edge.slot < 0 or edge.slot in hits):
                 yield edge.target, made
 
     def _accumulated(self, state: State, view: View, known: tuple[Accumulated, ...]) -> tuple[Accumulated, ...]:
@@ -269,7 +272,7 @@ class Stepper:
             states = (*states, begun)
         return Run(run.t0, run.t1, (*run.handles, -1), states)
 
-    def _view(self, state: State, run: Run, event: int, now: int, hits: frozenset[int]) -> View:
+    def _view(self, state: State, run: Run, event: int, now: int, hits: Collection[int]) -> View:
         folds = self._compiled[state.number].folds
         return View(self._memory, run, folds, state.place, event, now, hits, state.step.starts)
 

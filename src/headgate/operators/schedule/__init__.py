@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -133,7 +134,7 @@ class Run:
     A run is stepped from outside, so that the runs of several events can share a batched or concurrent call.
     """
 
-    __slots__ = ("_arrays", "_chooser", "_current", "_guarded", "_look", "counters", "predicates", "residual")
+    __slots__ = ("_arrays", "_choose", "_look", "_step", "counters", "predicates", "residual")
 
     def __init__(self, scheduler: Scheduler, program: Program, packed: Packed, look: Look) -> None:
         self.residual: Residual = unfold.py_func(*packed)
@@ -141,9 +142,10 @@ class Run:
         self.predicates: list[int] = self.residual.number.tolist()
         """The number in the program of each predicate of the residual."""
         self._arrays = (*packed, program.shares)
-        self._chooser, self._guarded = scheduler.chooser, scheduler.guarded
+        # Bound once: to hand the arrays over anew for every predicate took longer than to choose it.
+        self._choose = partial(kernels.choose, *self._arrays, scheduler.chooser, scheduler.guarded)
+        self._step = partial(kernels.step, *self._arrays, scheduler.chooser, scheduler.guarded)
         self._look = look
-        self._current = PENDING
 
     def give(self, predicate: int, truth: int) -> None:
         """An answer that costs nothing, before the run starts: a missing argument, a GRAPH that was matched before."""
@@ -152,21 +154,19 @@ class Run:
 
     def begin(self) -> int:
         """The first predicate to ask, in the numbers of the residual; -1 if nothing is open."""
-        return self._resolved(kernels.choose(*self._arrays, self._chooser, self._guarded))
+        chosen: int = self._choose()
+        return chosen if chosen != -2 else self._resolved()
 
     def answer(self, truth: int) -> int:
         """Take the answer to the predicate asked last; the next one, or -1."""
-        chosen: int = kernels.step(*self._arrays, self._chooser, self._guarded, self._current, truth)
-        if chosen == -2:
-            return self._resolved(chosen)
-        self._current = chosen
-        return chosen
+        chosen: int = self._step(truth)
+        return chosen if chosen != -2 else self._resolved()
 
-    def _resolved(self, chosen: int) -> int:
+    def _resolved(self) -> int:
+        chosen = -2
         while chosen == -2:
             self._joins()
-            chosen = kernels.choose(*self._arrays, self._chooser, self._guarded)
-        self._current = chosen
+            chosen = self._choose()
         return chosen
 
     def _joins(self) -> None:
@@ -191,9 +191,10 @@ def run_table(run: Run, truths: Sequence[int]) -> list[int]:
     """Run an event whose truths are given, by number of the predicate; the predicates asked, in order."""
     asked = []
     predicates = run.predicates
+    answer = run.answer
     local = run.begin()
     while local >= 0:
         number = predicates[local]
         asked.append(number)
-        local = run.answer(truths[number])
+        local = answer(truths[number])
     return asked

@@ -10,6 +10,9 @@ predicate asked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 from numba import njit
 
@@ -19,6 +22,7 @@ from headgate.operators.kernels import (
     ASKED,
     CHANCE,
     COST,
+    CURRENT,
     CURSOR,
     DEAD,
     ERROR,
@@ -43,6 +47,16 @@ from headgate.operators.kernels import (
     climb,
     unfold,
 )
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def _entry(function: _Function) -> _Function:
+    """For what Python calls: compiled without counts of references. It only looks at arrays that Python holds, and to
+    count for every part that `unfold` cuts took as long as all the rest."""
+    made: _Function = njit(cache=True, _nrt=False)(function)  # type: ignore[call-overload]  # not in numba's stubs
+    return made
+
 
 NAIVE, SEQUENTIAL, SUBORDER, GREEDY = 0, 1, 2, 3
 ARITY = 4
@@ -276,14 +290,22 @@ def _heapify(s: Residual, counters: Longs) -> None:
 
 
 @njit(cache=True)
-def _mark(s: Residual, counters: Longs, t: int) -> bool:
-    """Mark an undecided subscription that asks for t and shares no open predicate with those marked before."""
-    kind, value, argument, owned = s.kind, s.value, s.argument, s.owned
-    for i in range(s.first[t], s.first[t + 1]):
-        if value[s.leaves[i]] != PENDING:
+def _mark(
+    kind: Bytes,
+    value: Bytes,
+    argument: Ints,
+    owned: Ints,
+    roots: Ints,
+    size: Ints,
+    leaves: Ints,
+    counters: Longs,
+) -> bool:
+    """Mark an undecided subscription that has one of the leaves and shares no open predicate with those marked."""
+    for leaf in leaves:
+        if value[leaf] != PENDING:
             continue
-        root = s.root[s.leaves[i]]
-        end = root + s.size[root]
+        root = roots[leaf]
+        end = root + size[root]
         apart = True
         for m in range(root, end):
             if kind[m] == LITERAL and value[m] == PENDING and owned[argument[m]]:
@@ -307,7 +329,8 @@ def _allowed(s: Residual, counters: Longs, t: int) -> bool:
     decide all of them asks at least one predicate for each (the paper's theorem 2). Each mark pays for d predicates;
     what the marked still own is reserved, the rest may be spent on any predicate.
     """
-    if s.owned[t] or _mark(s, counters, t):
+    leaves = s.leaves[s.first[t] : s.first[t + 1]]
+    if s.owned[t] or _mark(s.kind, s.value, s.argument, s.owned, s.root, s.size, leaves, counters):
         return True
     return bool(counters[ASKED] + 1 + counters[RESERVED] <= counters[WIDTH] * counters[MARKS])
 
@@ -357,7 +380,7 @@ def _choose(s: Residual, shares: Floats, counters: Longs, chooser: int, guarded:
     return _next_greedy(s, counters, guarded)
 
 
-@njit(cache=True)
+@_entry
 def choose(
     shape: Bytes,
     links: Ints,
@@ -373,10 +396,11 @@ def choose(
     s = unfold(shape, links, value, ints, floats, counters)
     if chooser == GREEDY and counters[ASKED] == 0 and counters[HEAPED] == 0:
         _heapify(s, counters)
-    return _choose(s, shares, counters, chooser, guarded)
+    counters[CURRENT] = _choose(s, shares, counters, chooser, guarded)
+    return int(counters[CURRENT])
 
 
-@njit(cache=True)
+@_entry
 def step(
     shape: Bytes,
     links: Ints,
@@ -387,19 +411,20 @@ def step(
     shares: Floats,
     chooser: int,
     guarded: bool,
-    t: int,
     truth: int,
 ) -> int:
-    """Take an answer in and choose again: what is called once for every predicate asked."""
+    """Take the answer to the current predicate in and choose again: what is called once for every predicate asked."""
     s = unfold(shape, links, value, ints, floats, counters)
+    t = counters[CURRENT]
     if chooser == NAIVE:
         _record(s, counters, t, truth)
     elif _settle(s, shares, counters, t, truth):
         return -2
-    return _choose(s, shares, counters, chooser, guarded)
+    counters[CURRENT] = _choose(s, shares, counters, chooser, guarded)
+    return int(counters[CURRENT])
 
 
-@njit(cache=True)
+@_entry
 def give(
     shape: Bytes,
     links: Ints,
@@ -416,7 +441,7 @@ def give(
     counters[ASKED] -= 1
 
 
-@njit(cache=True)
+@_entry
 def conclude(
     shape: Bytes,
     links: Ints,

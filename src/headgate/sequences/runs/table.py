@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headgate.sequences.accepted import Rows
+from headgate.sequences.automaton import State
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals, Memory
+from headgate.sequences.pending import Pending, advance_asking, ask_starts
 from headgate.sequences.runs.kernels import bound_events, collect, install, move_events, refile
 from headgate.sequences.stepper import Run, Stepper
 from headgate.sequences.tables import (
@@ -18,6 +20,7 @@ from headgate.sequences.tables import (
     DROPPED,
     EXPIRED,
     FREE,
+    FRESH,
     HIGH,
     KILLED,
     LOST,
@@ -63,14 +66,20 @@ class RunTable:
             fresh=np.zeros(64, np.int64),
             scalars=scalars,
         )
+        self._told: dict[int, int] = {}
         self._swept = 0
         self._compacted = 0
         self._values = 0
 
     def advance(
-        self, parts: Sequence[tuple[int, Arrivals, Ints]], count: int, hits: Sequence[tuple[Ints, Ints]], closed: int
+        self,
+        parts: Sequence[tuple[int, Arrivals, Ints]],
+        count: int,
+        hits: Sequence[tuple[Ints, Ints]],
+        closed: int,
+        pending: Pending,
     ) -> Rows:
-        """One batch: its events in merged order, and the static predicates that hold for each."""
+        """One batch: its events in merged order, the static predicates that hold for each, and those that are open."""
         memory, first = self.memory, self.memory.size
         memory.append(parts)
         hit_from, slots = _by_event(hits, count)
@@ -79,13 +88,19 @@ class RunTable:
             hit_from, slots, first, closed,
         )  # fmt: skip
         mark = int(self.runs.scalars[SERIAL])
-        out = np.zeros((64, self._tables.width), np.int64)
-        self.runs, out, accepted = advance(self._tables, batch, self.runs, out)
+        self.runs.scalars[FRESH] = 0
+        if pending:
+            ask_starts(pending, self._level.starting)
+            self.runs, out = advance_asking(self._tables, batch, self.runs, pending)
+        else:
+            out = np.zeros((64, self._tables.width), np.int64)
+            self.runs, out, accepted = advance(self._tables, batch, self.runs, out)
+            out = out[:accepted]
         others: list[tuple[Any, Run]] = []
         if self._level.slow:
-            found = self.stepper.advance(_epochs(memory, first, hit_from, slots), closed)
+            found = self.stepper.advance(_epochs(memory, first, hit_from, slots, pending), closed)
             others = [(a.target, a.run) for a in found]
-        rows = Rows(memory, out[:accepted], self._level.numbered.targets, self._tables.cells_at, others)
+        rows = Rows(memory, out, self._level.numbered.targets, self._tables.cells_at, others)
         self._settle(batch, first, mark, closed)
         return rows
 
@@ -141,6 +156,24 @@ class RunTable:
         lists = self.runs.lists
         return lists[:, LOST] if len(lists) else np.zeros(len(self._level.numbered.states), np.int64)
 
+    def newly_lost(self) -> Iterator[tuple[State, int]]:
+        """The states that have lost runs to their quota since this was last asked, and how many."""
+        lost = self.lost()
+        found = [(self._level.numbered.states[n], int(lost[n])) for n in np.flatnonzero(lost)]
+        found += [(self._level.interpreted.states[n], count) for n, count in self.stepper.dropped.items()]
+        for state, count in found:
+            if more := count - self._told.get(id(state), 0):
+                self._told[id(state)] = count
+                yield state, more
+
+    def by_subscription(self) -> dict[int, int]:
+        """How many runs wait on the way to each subscription; those that several share are counted for each."""
+        counts = {id(s): int(c) for s, c in zip(self._level.numbered.states, self.waiting(), strict=True) if c}
+        for n, runs in self.stepper.runs.items():
+            if runs:
+                counts[id(self._level.interpreted.states[n])] = len(runs)
+        return count_by_subscription(self._level, counts) if counts else {}
+
     def stats(self) -> dict[str, Any]:
         scalars = self.runs.scalars
         slow = sum(len(runs) for runs in self.stepper.runs.values())
@@ -163,6 +196,31 @@ class RunTable:
         }
 
 
+def subscriptions_after(level: LevelIndex, state: State) -> list[int]:
+    """The subscriptions to which runs of this state may lead."""
+    found: list[int] = []
+    for edge in state.edges.values():
+        found += [s for p in edge.target.accepts for s in level.producers[p].subscriptions]
+        for following in edge.target.states.values():
+            found += subscriptions_after(level, following)
+    return found
+
+
+def count_by_subscription(level: LevelIndex, counts: Mapping[int, int]) -> dict[int, int]:
+    """The sum of `counts`, by the identity of a state, on the way to each subscription."""
+    found: dict[int, int] = {}
+    for automaton in (level.compiled, level.interpreted):
+        sums: dict[int, int] = {}
+        # A target stands behind the one its run came from.
+        for target in automaton.targets:
+            above = target.origin
+            if above is not None:
+                sums[id(target)] = sums.get(id(above.origin), 0) + counts.get(id(above), 0)
+            if total := sums.get(id(target), 0):
+                found.update((s, total) for p in target.accepts for s in level.producers[p].subscriptions)
+    return found
+
+
 def _by_event(hits: Sequence[tuple[Ints, Ints]], count: int) -> tuple[Ints, Ints]:
     if not hits:
         return np.zeros(count + 1, np.int64), np.zeros(0, np.int64)
@@ -176,13 +234,14 @@ def _by_event(hits: Sequence[tuple[Ints, Ints]], count: int) -> tuple[Ints, Ints
 
 
 def _epochs(
-    memory: Memory, first: int, hit_from: Ints, slots: Ints
-) -> Iterator[tuple[int, list[tuple[int, frozenset[int]]]]]:
+    memory: Memory, first: int, hit_from: Ints, slots: Ints, pending: Pending
+) -> Iterator[tuple[int, list[tuple[int, Collection[int]]]]]:
     at = first
     while at < memory.size:
-        now, events = int(memory.t1[at]), []
+        now = int(memory.t1[at])
+        events: list[tuple[int, Collection[int]]] = []
         while at < memory.size and memory.t1[at] == now:
             lo, hi = hit_from[at - first], hit_from[at - first + 1]
-            events.append((at, frozenset(slots[lo:hi].tolist())))
+            events.append((at, pending.shown(at - first, frozenset(slots[lo:hi].tolist()))))
             at += 1
         yield now, events

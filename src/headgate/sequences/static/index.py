@@ -30,9 +30,38 @@ _Entry = tuple[int, list[int], list[int]]
 """A conjunction: its slot, the codes of the constants it is looked up by, the atoms that remain."""
 
 
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A predicate that could not be decided on an event; `slot` is None if the event itself is at fault."""
+
+    event: int
+    slot: int | None
+    reason: str
+    code: str
+
+
+class Waiting(Protocol):
+    """Predicates that the cheap part leaves open on events of a batch, until somebody needs them."""
+
+    @property
+    def pairs(self) -> Hits:
+        """What is open."""
+        ...
+
+    @property
+    def undecided(self) -> Sequence[Undecided]:
+        """What is known not to be decidable without asking."""
+        ...
+
+    def ask(self, pairs: Hits) -> tuple[Hits, Sequence[Undecided]]:
+        """Those of the pairs that hold, and what could not be decided."""
+        ...
+
+
 class StaticIndex(Protocol):
-    def evaluate(self, columns: Columns) -> Hits:
-        """Which predicates hold for which events, sorted by event; a slot is the number of a predicate."""
+    def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
+        """Which predicates hold for which events, sorted by event, and what is open; a slot is the number of a
+        predicate."""
         ...
 
     @property
@@ -78,14 +107,12 @@ class Conjunctions:
         shapes: dict[tuple[int, str], _Shape] = {}
         keyed: dict[tuple[Path, ...], list[_Entry]] = {}
         for slot, (body, missing) in enumerate(predicates):
-            filled = isinstance(body, Filled)
-            shape = shapes.get((id(body.skeleton), missing)) if filled else None
+            values = body.values if isinstance(body, Filled) else ()
+            key = (id(body.skeleton) if isinstance(body, Filled) else id(body), missing)
+            shape = shapes.get(key)
             if shape is None:
-                shape = self._shape(body, missing)
-                if filled:
-                    shapes[id(body.skeleton), missing] = shape
+                shape = shapes[key] = self._shape(body, missing)
             if shape.keys:
-                values = body.values if filled else ()
                 codes = [_coded(known, values[v.token] if isinstance(v, Hole) else v) for known, v in shape.keys]
                 keyed.setdefault(shape.signature, []).append(
                     (slot, codes, [self._number(r, values) for r in shape.rest])
@@ -164,7 +191,7 @@ class Conjunctions:
         lists = (first, second, scale, key_from, keys, entry_from, rest_from, rest, slots)
         self._tables = tuple(np.array(x, np.int64) for x in lists)
 
-    def evaluate(self, columns: Columns) -> Hits:
+    def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
         out, count = np.empty((max(16, len(columns)), 2), np.int64), 0
         truths = {lit: holds(lit, columns, self._schema) for lit in self._atoms}
         codes = self._codes(columns)
@@ -197,7 +224,7 @@ class Conjunctions:
         pairs = np.concatenate(found)
         if len(found) > 1:
             pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-        return Hits(pairs[:, 0], pairs[:, 1].astype(np.int32))
+        return Hits(pairs[:, 0], pairs[:, 1].astype(np.int32)), None
 
     def _codes(self, columns: Columns) -> Ints:
         codes = np.full((len(columns), max(1, len(self._constants))), -1, np.int64)

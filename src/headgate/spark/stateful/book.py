@@ -55,7 +55,12 @@ class Compiled:
 
     @cached_property
     def _needs(self) -> Mapping[str, frozenset[Path]]:
-        return self.index.needs()
+        """Without what a stream cannot have: a UNION asks each side for the columns of both."""
+        known = self.index.streams
+        return {
+            stream: frozenset(p for p in paths if not known[stream].declared or known[stream].get(p) is not None)
+            for stream, paths in self.index.needs().items()
+        }
 
     def activated(self, since: Mapping[str, int]) -> Index:
         """The index in which some subscriptions see only what comes after a time."""

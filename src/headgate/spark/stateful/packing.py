@@ -101,4 +101,5 @@ def _column(kind: Type, array: Any) -> Column:
     if kind.kind in ARROW:
         return Column(kind, defined, array.cast(ARROW[kind.kind]))
     values = array.fill_null(False if kind.kind.value == "boolean" else 0).to_numpy(zero_copy_only=False)
-    return Column(kind, defined, np.ascontiguousarray(values, DTYPES[kind.kind]))
+    # Arrays of their own: the compiler of the kernels makes another version for arrays that cannot be written.
+    return Column(kind, np.array(defined), np.array(values, DTYPES[kind.kind]))

@@ -91,7 +91,15 @@ def with_length(events: Dated) -> Columns:
     """The columns with the length of each event, which a static predicate may ask."""
     columns = events.columns
     length = Column(Type(Kind.BIGINT), np.ones(len(events.t1), np.bool_), events.t1 - events.t0 + 1)
-    return Columns(columns.stream, columns.rows, {**columns.columns, (DUR,): length}, columns.first)
+    own = {path: _own(column) for path, column in columns.columns.items()}
+    return Columns(columns.stream, columns.rows, {**own, (DUR,): length}, columns.first)
+
+
+def _own(column: Column) -> Column:
+    """With arrays that can be written: the compiler of the kernels makes another version for those that cannot."""
+    if column.offsets is not None or not isinstance(column.values, np.ndarray) or column.values.flags.writeable:
+        return column
+    return Column(column.type, np.array(column.defined), np.array(column.values))
 
 
 def _parcel(
