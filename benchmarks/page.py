@@ -262,7 +262,7 @@ def _ahead(ours: float, theirs: float) -> str:
 
 
 def page(rows: Rows, scale: str) -> str:
-    about = next((r["machine"] for part in rows.values() for r in part if "machine" in r), {})
+    about: Row = next((r["machine"] for part in rows.values() for r in part if "machine" in r), {})
     missing = [name for name in PARTS if name not in rows]
     command = "make bench" if scale == "small" else "make bench-full"
     text = [
