@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.everything import PARTS, ROOT
+from benchmarks.everything import PARTS, ROOT, parts
 from benchmarks.measure import SCALES, Row
 from benchmarks.peers.harness import SYSTEMS
 
@@ -263,7 +263,7 @@ def _ahead(ours: float, theirs: float) -> str:
 
 def page(rows: Rows, scale: str) -> str:
     about: Row = next((r["machine"] for part in rows.values() for r in part if "machine" in r), {})
-    missing = [name for name in PARTS if name not in rows]
+    missing = [name for name in parts(scale) if name not in rows]
     command = "make bench" if scale == "small" else "make bench-full"
     text = [
         "# Results\n",
