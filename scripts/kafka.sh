@@ -17,12 +17,19 @@ fetch() {
         echo "kafka: Maven (mvn) is needed to fetch Kafka; on Debian and Ubuntu: apt-get install maven" >&2
         return 1
     fi
-    rm -rf "$jars/broker" "$jars/connector"
+    # What is there stays until all of the new is there.
+    rm -rf "$jars/new"
+    mkdir -p "$jars"
     for part in broker connector; do
         mvn -B -q -f "$root/kafka/pom.xml" -P "$part" dependency:copy-dependencies \
-            -DoutputDirectory="$jars/$part" -DincludeScope=runtime </dev/null ||
-            { echo "kafka: Maven could not fetch the jars of the $part; is Maven Central within reach?" >&2; return 1; }
+            -DoutputDirectory="$jars/new/$part" -DincludeScope=runtime </dev/null >"$jars/maven.log" 2>&1 || {
+            echo "kafka: Maven could not fetch the jars of the $part (see $jars/maven.log); is Maven Central within reach?" >&2
+            return 1
+        }
     done
+    rm -rf "$jars/broker" "$jars/connector"
+    mv "$jars/new/broker" "$jars/new/connector" "$jars"
+    rm -rf "$jars/new"
     touch "$jars/.ready"
 }
 
@@ -64,15 +71,32 @@ case ${1:-} in
 fetch) fetch ;;
 run) run "$2" "$3" ;;
 start)
+    if [ -e "$jars/pid" ] && kill -0 "$(cat "$jars/pid")" 2>/dev/null; then
+        echo "kafka: a broker runs already; scripts/kafka.sh stop ends it"
+        exit 0
+    fi
     fetch
     port=${2:-9092}
     mkdir -p "$jars/data"
-    "$0" run "$port" "$jars/data" </dev/null >"$jars/log" 2>&1 &
+    sh "$0" run "$port" "$jars/data" </dev/null >"$jars/log" 2>&1 &
     echo $! >"$jars/pid"
+    waited=0
+    until grep -q "Kafka Server started" "$jars/log"; do
+        if ! kill -0 "$(cat "$jars/pid")" 2>/dev/null || [ "$waited" -ge 120 ]; then
+            echo "kafka: the broker did not start; the end of $jars/log:" >&2
+            tail -n 5 "$jars/log" >&2
+            exit 1
+        fi
+        waited=$((waited + 1))
+        sleep 1
+    done
     echo "kafka: a broker listens on 127.0.0.1:$port; its log is $jars/log; scripts/kafka.sh stop ends it"
     ;;
 stop)
-    [ -e "$jars/pid" ] && kill "$(cat "$jars/pid")" && rm "$jars/pid"
+    if [ -e "$jars/pid" ]; then
+        kill "$(cat "$jars/pid")" 2>/dev/null || true
+        rm "$jars/pid"
+    fi
     ;;
 *)
     sed -n '2,6s/^# //p' "$0" >&2

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measure import must
+from benchmarks.papers import covering_gates
 from benchmarks.papers import covering_workloads as workloads
 from benchmarks.papers.covering_workloads import Instance
 from headgate.covering import exact, rspc
@@ -41,9 +43,14 @@ class Scale:
     chain_subscriptions: int
     chain_events: int
     loss_runs: int
+    gate_events: int
+    name: str = "small"
 
 
-SCALES = {"small": Scale(20, 200, 1000, 10, 300, 100, 500), "paper": Scale(1000, 3000, 5000, 10, 2000, 500, 5000)}
+SCALES = {
+    "small": Scale(20, 200, 1000, 10, 300, 100, 500, 10_000),
+    "paper": Scale(1000, 3000, 5000, 10, 2000, 500, 5000, 50_000, "paper"),
+}
 ATTRIBUTES = (10, 15, 20)
 SIZES = range(10, 311, 30)
 
@@ -153,6 +160,10 @@ def decisions(scale: Scale, seed: int = 2) -> Iterator[Row]:
                 "figure": "time", "scenario": name, "k": k, "m": m, "median_ms": round(median(times), 3),
                 "max_ms": round(max(times), 3), "methods": used,
             }  # fmt: skip
+            if (k, m) == (310, 20):
+                yield must(
+                    f"ms, the median of a decision at k = 310, m = 20, {name}", median(times), scale.name, most=5
+                )
 
 
 GROWTH = {
@@ -181,6 +192,11 @@ def growth(scale: Scale, seed: int = 3) -> Iterator[Row]:
                         "seconds": round(perf_counter() - start, 2),
                         "paper_share_at_5000": PAPER_SHARE[m][name == "pairwise"],
                     }  # fmt: skip
+            if name == "exact":
+                taken, share = perf_counter() - start, sum(1 for _ in covers.active) / scale.book
+                what = f"a book of {scale.book:,} at m = {m}, {covers.unknown} decisions unknown"
+                yield must(f"s to grow {what}", taken, scale.name, most=60)
+                yield must(f"paper's active share over ours, {what}", PAPER_SHARE[m][0] / share, scale.name, least=1)
 
 
 def chain(scale: Scale, seed: int = 4) -> Iterator[Row]:
@@ -235,8 +251,14 @@ def loss(scale: Scale, seed: int = 5) -> Iterator[Row]:
         }  # fmt: skip
 
 
+def gates(scale: Scale) -> Iterator[Row]:
+    """When `compile(cover=True)` pays."""
+    yield from covering_gates.gates(scale.book, scale.gate_events)
+
+
 PARTS: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "reduction": reduction, "gaps": narrow_gaps, "decisions": decisions, "growth": growth, "chain": chain, "loss": loss,
+    "gates": gates,
 }  # fmt: skip
 
 

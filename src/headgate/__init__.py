@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headgate.covering.cover import Cover, cover
+    from headgate.covering.imprecise import Range
     from headgate.errors import (
         EnvironmentProblem,
         EventError,
@@ -35,6 +36,7 @@ __all__ = [
     "LanguageErrors",
     "Plan",
     "PlanError",
+    "Range",
     "SchemaError",
     "Subscriptions",
     "UsageError",
@@ -49,6 +51,7 @@ _ELSEWHERE = {
     "operator": "headgate.operators",
     "Explanation": "headgate.explain",
     "Plan": "headgate.plan",
+    "Range": "headgate.covering.imprecise",
     "Subscriptions": "headgate.subscriptions",
 }
 """The module of each name; the others are errors."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
+from headgate.covering.cover import Cover
 from headgate.errors import (
     DuplicateName,
     LanguageError,
@@ -34,11 +35,12 @@ from headgate.language.scopes import check_pattern
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
 from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
+from headgate.plan.covered import cover_of
 from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
-from headgate.plan.sequences import warnings
 from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Attribute, Schema, Type
+from headgate.sequences.shapes import Keys
 
 ANONYMOUS = "events"
 """The stream of a subscription that names none, in a book that declares none."""
@@ -54,9 +56,13 @@ class Subscriptions:
         self._folder = FilePath()
         self._entries: dict[str, Entry] = {}
         self._checked: dict[tuple[Form, str], bool] = {}
+        self._patterns = Keys()
+        self._sound: set[tuple[str, tuple[str, ...]]] = set()
+        """The keys of patterns that were checked against the definitions as they are."""
         self._plan: Plan | None = None
         self._changed: dict[str, None] = {}
         self._merge: Merge | None = None
+        self._cover = False
 
     # -- definitions
 
@@ -76,6 +82,7 @@ class Subscriptions:
             hint = "declare a stream before the first subscription on it"
             raise DuplicateName(f"stream {schema.stream} is in use without a declaration", hint, at=at)
         self._catalogue.streams[schema.stream] = schema
+        self._sound.clear()
 
     @property
     def streams(self) -> Mapping[str, Schema]:
@@ -198,7 +205,16 @@ class Subscriptions:
         return [tokens.error(p) for p in found.problems], found.learned
 
     def _check_sequence(self, tokens: Tokens) -> list[LanguageError]:
-        """The problems of a pattern. What it PUBLISHes, and teaches of undeclared streams, is kept if there are none."""
+        """The problems of a pattern. What it PUBLISHes, and teaches of undeclared streams, is kept if there are none.
+
+        A pattern that differs from a checked one in constants alone is not checked again.
+        """
+        try:
+            key = self._patterns.key(tokens)
+        except LanguageError:
+            key = None  # the check of the whole says what is wrong, and where
+        if key is not None and key in self._sound:
+            return []
         pattern = parse_tokens(tokens)
         if not isinstance(pattern, ast.Pattern):
             return [tokens.error(SyntaxProblem("a subscription is a predicate, or SELECT ... FROM ...", at=0))]
@@ -214,6 +230,8 @@ class Subscriptions:
         if made is not None:
             known[made] = scoped.spine.schema
             self._catalogue.published[made] = made
+        elif key is not None:
+            self._sound.add(key)
         return []
 
     # -- scripts and tables
@@ -261,6 +279,7 @@ class Subscriptions:
                     self._catalogue.templates[statement.name] = statement.graph
             case ast.Prefix(name, iri):
                 self._catalogue.prefixes[name] = iri
+                self._sound.clear()
             case ast.CreateOntology(name, source):
                 self._catalogue.ontologies[name] = self._read_ontology(source, statement.at)
             case ast.CreateSubscription():
@@ -315,6 +334,7 @@ class Subscriptions:
                 f"stream {name} is in use by subscription {user}", "drop its subscriptions first", at=at
             )
         del known[name]
+        self._sound.clear()
         if kind == "STREAM":
             # It may come back with other types: what was checked and compiled for it no longer says anything.
             self._checked = {key: True for key in self._checked if key[1] != name}
@@ -360,32 +380,39 @@ class Subscriptions:
     # -- analysing
 
     def analyse(self) -> list[Finding]:
-        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same, and sequences that
-        may wait for ever."""
-        warned = warnings(self._entries, self._catalogue)
-        return [
-            *analyse(self._entries, self._catalogue.streams),
-            *(Finding("sequence", (name,), f"{name}: {warning}") for name, warning in warned),
-        ]
+        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same or that others cover,
+        and sequences whose state has no bound."""
+        return analyse(self._entries, self._catalogue)
+
+    def covered(self, name: str) -> Cover:
+        """Whether the other subscriptions on its stream cover this one, and which of them do it together."""
+        self._entry(name)
+        return cover_of(name, self._entries, self._catalogue.streams)
 
     # -- compiling
 
-    def compile(self, sample: Mapping[str, Any] | None = None) -> Plan:
+    def compile(self, sample: Mapping[str, Any] | None = None, *, cover: bool | None = None) -> Plan:
         """The plan of the book as it is now; it shares with the last plan what has not changed.
 
-        `sample`, events by stream, tells how selective conditions are; the book is then compiled as a whole.
+        `sample`, events by stream, tells how selective conditions are; the book is then compiled as a whole. With
+        `cover`, filters that others cover are tested only where one of those matched (`Plan.gates`); it is off unless
+        asked for, as it rarely pays, and stays as it was last set.
         """
+        if cover is not None and cover != self._cover:
+            self._cover, self._plan, self._merge = cover, None, None
         if sample is not None:
             self._plan, self._merge = self._sampled(sample), None
         elif self._merge is not None and self._merge.done:
             self._merge.changed.update(self._changed)
             self._plan, self._merge = self._merge.plan(self._entries, self._catalogue, self._tools), None
         else:
-            self._plan = Plan.of(self._entries, self._catalogue, self._tools, self._plan, list(self._changed))
+            self._plan = Plan.of(
+                self._entries, self._catalogue, self._tools, self._plan, list(self._changed), cover=self._cover
+            )
             if self._merge is not None:
                 self._merge.changed.update(self._changed)
             elif due(self._plan):
-                self._merge = Merge(self._entries, self._catalogue)
+                self._merge = Merge(self._entries, self._catalogue, cover=self._cover)
         self._changed.clear()
         return self._plan
 
@@ -399,7 +426,7 @@ class Subscriptions:
         samples = {}
         for stream, events in sample.items():
             samples[stream] = decode(events, self._catalogue.stream(stream)).columns
-        return Plan.of(self._entries, self._catalogue, self._tools, None, [], samples)
+        return Plan.of(self._entries, self._catalogue, self._tools, None, [], samples, cover=self._cover)
 
     def part(self, names: Iterable[str]) -> Plan:
         """A plan of some of the subscriptions alone, with the streams of the whole book: a shard of a large one."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 import urllib.error
 import urllib.request
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
 from headgate.spark.metrics import Listener, Metrics
 
@@ -59,6 +61,33 @@ def test_the_lag_is_what_the_sources_are_ahead() -> None:
     assert metrics.numbers.lag == 2
     Listener("other", metrics).onQueryProgress(SimpleNamespace(progress=SimpleNamespace(name="q", sources=[])))
     assert metrics.numbers.lag == 2
+
+
+def test_a_terminal_shows_one_line_that_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text('store = "b"\ncheckpoint = "c"\n[sources.s]\nformat = "rate"\n', "utf-8")
+    metrics, ends = counted(), iter([False, False, True])
+    running = SimpleNamespace(wait=lambda seconds: next(ends), metrics=metrics)
+    verb = import_module("headgate.cli.run")
+    monkeypatch.setattr(import_module("headgate.spark.launch"), "launch", lambda described: running)
+    monkeypatch.setattr(verb, "sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: True)))
+    said = CliRunner().invoke(verb.run, [str(config)], catch_exceptions=False, color=True).stderr
+    assert said.count(f"\r\x1b[2K{metrics}") == 2
+    assert said.endswith(f"\n{metrics}\n")
+
+
+def test_an_interrupt_stops_the_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "run.toml"
+    config.write_text('store = "b"\ncheckpoint = "c"\n[sources.s]\nformat = "rate"\n', "utf-8")
+    stopped: list[bool] = []
+
+    def wait(seconds: float) -> bool:
+        raise KeyboardInterrupt
+
+    running = SimpleNamespace(wait=wait, metrics=counted(), stop=lambda: stopped.append(True))
+    monkeypatch.setattr(import_module("headgate.spark.launch"), "launch", lambda described: running)
+    result = CliRunner().invoke(import_module("headgate.cli.run").run, [str(config)], catch_exceptions=False)
+    assert (result.exit_code, stopped) == (0, [True])
 
 
 def test_metrics_travel_with_a_query_to_a_server() -> None:

@@ -82,6 +82,7 @@ def test_a_change_in_the_store_counts_from_the_next_batch_on(spark: SparkSession
     )
     assert running.metrics.numbers.version == store.version
     assert running.metrics.numbers.events_total == 40
+    assert [p.observedMetrics["headgate"]["events"] for p in running.query.recentProgress if p.numInputRows] == [20, 20]
     assert running.metrics.numbers.subscriptions == len(changed)
     assert 'headgate_events_total{query="headgate"} 40\n' in running.metrics.text()
 
@@ -122,6 +123,8 @@ def test_the_event_log_goes_in_and_notifications_and_errors_come_out(
     assert (problem.event, problem.code, problem.body) == ("11", "json", "{broken")
     assert running.metrics.numbers.batches_total == 4
     assert running.metrics.numbers.errors_total == 1
+    # One Spark job a batch: how soon a notification is there hangs on it.
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(str(running.query.runId))) == 4
     table = spark.read.format("headgate").options(store=store.url, table="notifications").load()
     assert {(r["id"], int(r["event"]), r["subscription"]) for r in table.collect()} == notified
 
@@ -160,6 +163,30 @@ def test_a_stream_that_a_query_does_not_read_is_named_in_its_log(
         start(df, store, checkpoint=tmp_path / "c", on="stock", event_id="id", trigger="available").wait()
     said = [r.getMessage() for r in caplog.records if "news" in r.getMessage()]
     assert said == ["query headgate does not read stream news: start a query with a frame for it"]
+
+
+def test_a_column_that_subscriptions_need_later_and_the_frame_lacks_is_named(
+    spark: SparkSession, tmp_path: Path, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    wide = Store(tmp_path / "wide.db")
+    wide.stream("stock", {"price": "double", "colour": "string"})
+    wide.add("dear", "price > 100")
+    df = stream(spark, lines(tmp_path / "in", ticks(4), 2))
+    where: Any = {"checkpoint": tmp_path / "c", "event_id": "id"}
+    running = start(df, wide, **where)
+    try:
+        running.query.processAllAvailable()
+        wide.add("red", "colour = 'red' OR price > 150")
+        with caplog.at_level(logging.WARNING, "headgate.spark"):
+            lines(tmp_path / "more", ticks(4), 4, first=7)
+            (tmp_path / "more" / "000007.json").replace(tmp_path / "in" / "000007.json")
+            running.query.processAllAvailable()
+    finally:
+        running.stop()
+    (said,) = caplog.records
+    assert said.getMessage().startswith("query headgate: the frame of stock has no column colour, which subscriptions")
+    with pytest.raises(hg.SchemaError, match="the frame has no column colour, which subscriptions need"):
+        start(df, wide, **where)
 
 
 def test_an_event_that_names_no_stream_is_an_error(spark: SparkSession) -> None:

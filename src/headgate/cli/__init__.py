@@ -21,8 +21,12 @@ FINE, INPUT, ENVIRONMENT, INTERRUPTED = 0, 1, 2, 130
 
 VERBS = {
     "check": "Parse and type-check RULES; every mistake with its place and a hint.",
+    "explain": "The plan of one subscription; with an EVENT, why it matched or not.",
     "match": "Match EVENTS against the subscriptions in RULES.",
     "run": "Start the streaming pipeline of CONFIG on Spark.",
+    "serve": "Run the broker and its web page.",
+    "sub": "Subscriptions on a broker: add, rm, ls, renew.",
+    "key": "API keys of a broker's store: add, ls, rm.",
     "bench": "Run the benchmark NAME and print its figures.",
     "demo": "A guided run: ten thousand subscriptions on a stream of stock ticks.",
     "doctor": "Say what this machine lacks, and how to get it.",

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.covering import kernels
-from headgate.covering.boxes import TooWide, Union
+from headgate.covering.boxes import Union
 from headgate.covering.cover import Cover
 from headgate.covering.decision import Decision, Procedure, decide
 from headgate.covering.grid import Grid, Rows
-from headgate.covering.reading import Source, checked, schema_of, union_of
+from headgate.covering.reading import Source, checked, schema_of, union_or_none
 from headgate.errors import DuplicateName, UnknownName, UsageError
 from headgate.schema import Schema
 
@@ -101,11 +101,7 @@ class CoverSet:
     def add(self, name: Id, text: str, missing: str = "null") -> Change:
         """Add a subscription by its text."""
         (body,), self._schema = checked([Source(text, missing)], self._schema)
-        try:
-            union: Union | None = union_of(body, missing, self._schema)
-        except TooWide:
-            union = None
-        return self.add_union(name, union)
+        return self.add_union(name, union_or_none(body, missing, self._schema))
 
     def add_union(self, name: Id, union: Union | None, *, decided: bool = False) -> Change:
         """Add a subscription by its boxes; None for one that is too wide to be boxes. `decided`: it is to be active."""

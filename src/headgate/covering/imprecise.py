@@ -82,12 +82,12 @@ def _portion(dimension: Dimension, value: Any) -> Portion:
             raise EventError(f"attribute {name} is NOT NULL, and the event lacks it")
         return MISSING
     if not isinstance(value, Range):
-        return _checked(name, value, Portion(dimension.domain.compare("=", _plain(value))))
+        return _checked(name, value, Portion(dimension.domain.compare("=", _plain(value, dimension, name))))
     found = PRESENT
     if value.low is not None:
-        found &= Portion(dimension.domain.compare(">=", _plain(value.low)))
+        found &= Portion(dimension.domain.compare(">=", _plain(value.low, dimension, name)))
     if value.high is not None:
-        found &= Portion(dimension.domain.compare("<=", _plain(value.high)))
+        found &= Portion(dimension.domain.compare("<=", _plain(value.high, dimension, name)))
     return _checked(name, value, found) | (MISSING if value.missing and dimension.nullable else NONE)
 
 
@@ -97,8 +97,21 @@ def _checked(name: str, value: Any, portion: Portion) -> Portion:
     return portion
 
 
-def _plain(value: Any) -> Any:
+_TYPES: dict[str, tuple[type, ...]] = {
+    "BOOLEAN": (bool,),
+    "BIGINT": (int,),
+    "DOUBLE": (int, float),
+    "STRING": (str,),
+    "TIMESTAMP": (int, datetime),
+    "BINARY": (bytes,),
+}
+
+
+def _plain(value: Any, dimension: Dimension, name: str) -> Any:
     """Times as the microseconds that TIMESTAMP cuts are made of."""
+    kind = dimension.domain.name
+    if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "BOOLEAN"):
+        raise EventError(f"attribute {name}: {value!r} is no {kind}", "a range has bounds of its attribute's type")
     if isinstance(value, datetime):
         moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return (moment - _EPOCH) // timedelta(microseconds=1)

@@ -94,7 +94,12 @@ def read_union(text: str, missing: str, schema: Schema) -> Union | None:
 
     Boxes can be compared if they were read with the same types of attributes: declare the stream."""
     (body,), resolved = checked([Source(text, missing)], schema)
+    return union_or_none(body, missing, resolved)
+
+
+def union_or_none(body: Node, missing: str, schema: Schema) -> Union | None:
+    """The boxes of a checked body; None if they are too many."""
     try:
-        return union_of(body, missing, resolved)
+        return union_of(body, missing, schema)
     except TooWide:
         return None

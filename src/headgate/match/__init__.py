@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
+from headgate.covering.gates import GatedIndex
 from headgate.engine import Hits
 from headgate.filters.engine import FilterIndex
 from headgate.match.late import Failed, LateIndex
@@ -23,7 +24,7 @@ class Work:
     """One batch of one stream against the indexes of one segment."""
 
     columns: Columns
-    filters: FilterIndex | None
+    filters: FilterIndex | GatedIndex | None
     late: LateIndex | None
     listing: bool
     """Whether the pairs of the filters are wanted; if not, only their counts."""
@@ -52,7 +53,7 @@ Step = Callable[[Work], None]
 STEPS: tuple[Step, ...] = (filters, late)
 
 
-def run(columns: Columns, filters: FilterIndex | None, late: LateIndex | None, *, listing: bool) -> Work:
+def run(columns: Columns, filters: FilterIndex | GatedIndex | None, late: LateIndex | None, *, listing: bool) -> Work:
     """All stateless steps on a batch; slots in the result are those of the two indexes."""
     work = Work(columns, filters, late, listing)
     for step in STEPS:

@@ -1,20 +1,30 @@
-"""What is odd about a book: subscriptions that can never match, that always match, or that mean the same as others."""
+"""What is odd about a book: subscriptions that can never match, that always match, that mean the same as others, or that
+others cover; and sequences whose runs may wait for ever, or that hardly ever fire."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from time import perf_counter
 
 from headgate.filters.meaning import Meanings
+from headgate.language import ast
+from headgate.language.catalogue import Catalogue
 from headgate.language.forms import cut
-from headgate.language.tokens import tokenise
+from headgate.language.parser import parse_tokens
+from headgate.language.scopes import check_pattern
+from headgate.language.tokens import Tokens, tokenise
+from headgate.plan.covered import covered_filters, covered_sequences
 from headgate.plan.segment import Entry
 from headgate.schema import Schema
+from headgate.sequences.analysis import warnings_of
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` is contradiction, tautology, duplicates or sequence."""
+    """`kind` is contradiction, tautology, duplicates, sequence, covered or unchecked.
+
+    Of `covered` the first subscription is the one that the others cover; `unchecked` says that time ran out."""
 
     kind: str
     subscriptions: tuple[str, ...]
@@ -24,16 +34,74 @@ class Finding:
         return self.message
 
 
-def analyse(entries: Mapping[str, Entry], schemas: Mapping[str, Schema]) -> list[Finding]:
+BUDGET = 30.0
+"""How many seconds the search for covered subscriptions may take in all."""
+
+
+def analyse(entries: Mapping[str, Entry], catalogue: Catalogue, budget: float = BUDGET) -> list[Finding]:
     found: list[Finding] = []
     by_stream: dict[str, list[str]] = {}
+    late: dict[str, list[str]] = {}
+    sequences: list[str] = []
+    schemas = catalogue.streams
     for name, entry in entries.items():
         tokens = tokenise(entry.text)
-        if tokens.kinds[0] != "SELECT" and not any(p.form.late for p in cut(tokens).pieces):
-            by_stream.setdefault(entry.stream, []).append(name)
+        if tokens.kinds[0] == "SELECT":
+            sequences.append(name)
+            found += _sequence(name, tokens, entry.missing, catalogue)
+        else:
+            kind = late if any(p.form.late for p in cut(tokens).pieces) else by_stream
+            kind.setdefault(entry.stream, []).append(name)
     for stream, names in by_stream.items():
         found += _stream(names, entries, schemas.get(stream, Schema(stream, {})))
+    return found + _covered(by_stream, late, sequences, found, entries, schemas, budget)
+
+
+def _covered(
+    plain: Mapping[str, list[str]],
+    late: Mapping[str, list[str]],
+    sequences: list[str],
+    known: list[Finding],
+    entries: Mapping[str, Entry],
+    schemas: Mapping[str, Schema],
+    budget: float,
+) -> list[Finding]:
+    """What others cover. What is known to be odd already, and all but the first of duplicates, is left out of it."""
+    deadline = perf_counter() + budget
+    odd = {
+        n
+        for f in known
+        if f.kind != "sequence"
+        for n in (f.subscriptions[1:] if f.kind == "duplicates" else f.subscriptions)
+    }
+    odd |= {name for name, entry in entries.items() if entry.paused}
+    parts = []
+    for stream in dict.fromkeys((*plain, *late)):
+        names = [n for n in (*plain.get(stream, ()), *late.get(stream, ())) if n not in odd]
+        schema = schemas.get(stream, Schema(stream, {}))
+        parts.append(covered_filters(names, entries, schema, deadline - perf_counter()))
+    parts.append(covered_sequences([n for n in sequences if n not in odd], entries, deadline - perf_counter()))
+    found = [
+        Finding("covered", (name, *by), f"{name} is covered: whatever it matches, {_some(by)} too")
+        for part in parts
+        for name, by in part.by.items()
+    ]
+    left = sum(part.left for part in parts)
+    if left:
+        message = f"{left:,} subscriptions were not looked at for cover: the {budget:g} s for it were spent"
+        found.append(Finding("unchecked", (), message))
     return found
+
+
+def _some(by: tuple[str, ...]) -> str:
+    return f"{by[0]} matches" if len(by) == 1 else f"one of {', '.join(by)} matches"
+
+
+def _sequence(name: str, tokens: Tokens, missing: str, catalogue: Catalogue) -> list[Finding]:
+    pattern = parse_tokens(tokens)
+    spine = check_pattern(pattern, catalogue).spine if isinstance(pattern, ast.Pattern) else None
+    told = warnings_of(spine, missing) if spine is not None else []
+    return [Finding("sequence", (name,), f"{name}: {warning}") for warning in told]
 
 
 def _stream(names: list[str], entries: Mapping[str, Entry], schema: Schema) -> list[Finding]:

@@ -20,26 +20,33 @@ import xxhash
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
+from headgate.covering.gates import GatedIndex
 from headgate.errors import EventError, UnknownName, UsageError
 from headgate.events import decode
-from headgate.explain import Explanation, explain_filter
+from headgate.explain import Explanation
+from headgate.explain.filters import explain_filter
+from headgate.explain.late import explain_late
+from headgate.explain.sequences import explain_sequence, streams_of
 from headgate.filters.engine import nbytes
 from headgate.language import ast
 from headgate.language.ast import Path
-from headgate.language.catalogue import Catalogue
+from headgate.language.catalogue import Catalogue, nearest
 from headgate.language.forms import cut
 from headgate.language.tokens import tokenise
 from headgate.match.late import LateIndex
 from headgate.plan import file
+from headgate.plan.imprecise import Imprecise
 from headgate.plan.segment import Entry, Segment, compile_segment
 from headgate.plan.sequences import Living
-from headgate.plan.session import Session
+from headgate.plan.session import Session, unusable
+from headgate.plan.statics import FilterStatic
 from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
 
 Dead = NDArray[np.bool_]
 MOST_DELTAS = 8
+_NONE = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -61,12 +68,14 @@ class Plan:
         previous: Plan | None,
         changed: list[str],
         samples: Mapping[str, Columns] | None = None,
+        *,
+        cover: bool = False,
     ) -> Plan:
         """The plan of a book: of all of it, or of what has changed since a previous plan laid over that one."""
         kept = catalogue.copy()
         schemas = kept.streams
         if previous is None:
-            segment = compile_segment(entries, schemas, samples)
+            segment = compile_segment(entries, schemas, samples, cover=cover)
             return cls(kept, (segment,), (None,), tools)._checked()
         segments, dead = list(previous.segments), [None if d is None else d.copy() for d in previous.dead]
         for name in changed:
@@ -83,7 +92,7 @@ class Plan:
             alive.update(new)
             segments, dead, new = segments[:1], dead[:1], alive
         if new:
-            segments.append(compile_segment(new, schemas))
+            segments.append(compile_segment(new, schemas, cover=cover))
             dead.append(None)
         return cls(kept, tuple(segments), tuple(dead), tools)._checked()
 
@@ -155,13 +164,26 @@ class Plan:
 
     # -- matching
 
-    def match(self, events: Any, *, output: str = "matches", errors: str = "raise") -> Any:
+    def match(self, events: Any, *, output: str = "matches", errors: str = "raise", imprecise: bool = False) -> Any:
         """Match events: rows of dicts, Arrow or pandas, or {stream: events} for several streams.
 
         `output` is "matches" (a table, see `results.SCHEMA`), "pairs", "counts" or "bitmaps". An event that cannot be
         used raises an EventError; with `errors="collect"` the result is (matches, table of errors).
+
+        With `imprecise` an attribute of an event, which is then a dict, may be a `hg.Range`; the table has a further
+        column `certainty`: "surely" if every event in that range matches, "possibly" if some may.
         """
-        return Session(self).whole(events, output, errors)
+        session = Session(self)
+        if imprecise:
+            if output != "matches" or errors not in ("raise", "collect"):
+                raise UsageError("imprecise events give a table of matches only", 'leave output as "matches"')
+            return session.vague(events, errors)
+        return session.whole(events, output, errors)
+
+    @cached_property
+    def imprecise(self) -> Imprecise:
+        """The plan as boxes, for events that are not exact."""
+        return Imprecise(self)
 
     def session(self) -> Session:
         """Matching batch by batch; row numbers count on."""
@@ -171,25 +193,69 @@ class Plan:
 
     # -- looking inside
 
-    def explain(self, name: str, event: Any) -> Explanation:
-        """Why this subscription matches this event, or what blocks it."""
+    def explain(self, name: str, event: Any = None) -> Explanation:
+        """Why this subscription matches this event, or what blocks it; without an event, the subscription itself.
+
+        For a sequence, `event` is a list of events or {stream: events}, replayed from an empty state.
+        """
         found = self.find(name)
         if found is None:
-            raise UnknownName(f"there is no subscription {name} in this plan", "see Plan.names()")
+            raise UnknownName(f"there is no subscription {name} in this plan", nearest(name, self.names(), ""))
         segment, slot = found
         entry = segment.entry(slot)
+        if slot in segment.sequence_slots:
+            assert self.sequences is not None
+            parts = None if event is None else self._replayed(streams_of(name, self.sequences), event)
+            static = FilterStatic.maker(self.tools.engine, self.tools.graphs, self.catalogue)
+            return explain_sequence(name, entry.text, self.sequences, parts, static, self.sequences.streams)
         schema = self.schemas[entry.stream]
-        if slot not in segment.filter_slots.get(entry.stream, ()):
-            raise UsageError(f"{name} is no plain filter", "explain tells about filters so far")
         body = cut(tokenise(entry.text)).body()
         paths = {p for node in ast.walk(body) if isinstance(node, ast.Attribute) for p in [node.path]}
         needs = paths | {a.path for a in schema} if entry.missing == "total" else paths
-        part = decode([event] if isinstance(event, Mapping) else event, schema, needs)
-        if part.rejected:
-            raise EventError(f"the event cannot be used: {part.rejected[0].reason}")
-        index = segment.filters[entry.stream]
-        lane = index.lane(int(np.flatnonzero(segment.filter_slots[entry.stream] == slot)[0]))
-        return explain_filter(name, entry.text, body, part.columns.row(0), schema, entry.missing, lane)
+        plain = np.flatnonzero(segment.filter_slots.get(entry.stream, _NONE) == slot)
+        if len(plain):
+            row = None if event is None else _first(event, schema, needs).row(0)
+            lane = segment.filters[entry.stream].lane(int(plain[0]))
+            return explain_filter(name, entry.text, body, row, schema, entry.missing, lane)
+        slots = segment.late_slots[entry.stream]
+        late = self.tools.late(segment, self.catalogue)[entry.stream]
+        columns = None if event is None else _first(event, schema, needs | late.needs)
+        at = int(np.flatnonzero(slots == slot)[0])
+        return explain_late(
+            name, entry.text, body, columns, schema, entry.missing, late, at,
+            lambda i: str(segment.names[int(slots[i])].as_py()),
+        )  # fmt: skip
+
+    def _replayed(self, streams: list[str], events: Any) -> list[Columns]:
+        """Events for a sequence over some streams: by stream, or of the only one."""
+        given = events
+        if isinstance(events, Mapping) and not (events and all(_holds_events(s, e) for s, e in events.items())):
+            given = [events]
+        if not isinstance(given, Mapping):
+            if len(streams) > 1:
+                hint = f"pass {{stream: events}} for {', '.join(streams)}"
+                raise UsageError("which stream are these events of?", hint)
+            given = {streams[0]: given}
+        session = Session(self)
+        parts = [session.decode(stream, rows) for stream, rows in given.items()]
+        rejected = [r for p in parts for r in p.rejected]
+        if rejected:
+            raise unusable(rejected)
+        return [p.columns for p in parts]
+
+    def gates(self) -> dict[str, tuple[str, ...]]:
+        """The living subscriptions that are tested only where a coverer matched, each with those that cover it together.
+
+        A coverer may have left the book since: its condition is a gate as long as its segment lasts."""
+        found: dict[str, tuple[str, ...]] = {}
+        for segment, dead in zip(self.segments, self.dead, strict=True):
+            for stream, index in segment.filters.items():
+                if isinstance(index, GatedIndex):
+                    names = [str(name) for name in segment.names.take(segment.filter_slots[stream]).to_pylist()]
+                    for slot in index.passive.tolist():
+                        if dead is None or not dead[segment.filter_slots[stream][slot]]:
+                            found[names[slot]] = tuple(names[c] for c in index.coverers(slot) or ())
+        return found
 
     def stats(self) -> dict[str, Any]:
         """What the plan is made of: per segment and stream the lanes, rows, nodes, conjuncts and bytes."""
@@ -262,6 +328,23 @@ class Plan:
             if slot is not None and (dead is None or not dead[slot]):
                 return segment, slot
         return None
+
+
+def _first(event: Any, schema: Schema, needs: Iterable[Path]) -> Columns:
+    """The first of some events, decoded."""
+    part = decode([event] if isinstance(event, Mapping) else event, schema, needs)
+    if part.rejected:
+        raise EventError(f"the event cannot be used: {part.rejected[0].reason}")
+    if not part.columns.rows:
+        raise UsageError("there is no event to explain", "give one event")
+    return part.columns
+
+
+def _holds_events(key: Any, value: Any) -> bool:
+    """Whether an item of a mapping is a stream with its events, rather than an attribute with its value."""
+    if isinstance(value, list | tuple):
+        return all(isinstance(v, Mapping) for v in value)
+    return isinstance(key, str) and hasattr(value, "columns")  # an Arrow table or a frame
 
 
 def _alive(segments: list[Segment], dead: list[Dead | None]) -> Iterator[tuple[str, Entry]]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headgate.covering.gates import Gate, GatedIndex
 from headgate.errors import PlanError
 from headgate.filters.cells import Cells
 from headgate.filters.compile import Lanes
@@ -43,7 +44,7 @@ _CLASSES: dict[str, type[Any]] = {
     c.__name__: c
     for c in (
         Segment, FilterIndex, Lanes, Dense, Roots, Program, Lane, Conjuncts, Rows, Lookup, Cells, Lit, Schema, Attribute,
-        Type, OntologyText,
+        Type, OntologyText, GatedIndex, Gate,
     )
 }  # fmt: skip
 

@@ -23,7 +23,8 @@ SHARE = 0.25
 class Merge:
     """One merge, from its snapshot on. `changed` gathers what the book changes meanwhile."""
 
-    def __init__(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> None:
+    def __init__(self, entries: Mapping[str, Entry], catalogue: Catalogue, *, cover: bool = False) -> None:
+        self._cover = cover
         self.changed: dict[str, None] = {}
         self._entries = dict(entries)
         self._catalogue = catalogue.copy()
@@ -34,7 +35,7 @@ class Merge:
 
     def _run(self) -> None:
         try:
-            self._segment = compile_segment(self._entries, self._catalogue.streams)
+            self._segment = compile_segment(self._entries, self._catalogue.streams, cover=self._cover)
         except BaseException as e:  # noqa: BLE001 - it is raised where the plan is made, not lost in a thread
             self._failure = e
 
@@ -51,7 +52,7 @@ class Merge:
             raise self._failure
         assert self._segment is not None
         merged = Plan(self._catalogue, (self._segment,), (None,), tools)
-        return Plan.of(entries, catalogue, tools, merged, list(self.changed))
+        return Plan.of(entries, catalogue, tools, merged, list(self.changed), cover=self._cover)
 
 
 def due(plan: Plan) -> bool:

@@ -20,6 +20,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
+from headgate.covering.gates import GatedIndex, compile_gated
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.language.forms import Cut, cut
 from headgate.language.tokens import tokenise
@@ -47,8 +48,9 @@ class Segment:
     modes: pa.Array[Any]
     labels: pa.Array[Any]
     """A JSON object each, null where there are none."""
-    filters: Mapping[str, FilterIndex]
-    """By stream. A filter index numbers its own slots; `filter_slots` gives ours."""
+    filters: Mapping[str, FilterIndex | GatedIndex]
+    """By stream; with gates if cover was asked for and there is any. An index numbers its own slots; `filter_slots`
+    gives ours."""
     filter_slots: Mapping[str, NDArray[np.int32]]
     late_slots: Mapping[str, NDArray[np.int32]]
     """By stream: the subscriptions that wait for graphs or operators."""
@@ -101,12 +103,16 @@ def collector_paused() -> Iterator[None]:
 
 
 def compile_segment(
-    entries: Mapping[str, Entry], schemas: Mapping[str, Schema], samples: Mapping[str, Columns] | None = None
+    entries: Mapping[str, Entry],
+    schemas: Mapping[str, Schema],
+    samples: Mapping[str, Columns] | None = None,
+    *,
+    cover: bool = False,
 ) -> Segment:
-    """Compile subscriptions together; paused ones are left out."""
+    """Compile subscriptions together; paused ones are left out. With `cover`, covered filters are put behind gates."""
     live = {name: e for name, e in entries.items() if not e.paused}
     listed = list(live.values())
-    filters: dict[str, FilterIndex] = {}
+    filters: dict[str, FilterIndex | GatedIndex] = {}
     slots: dict[str, NDArray[np.int32]] = {}
     late: dict[str, list[int]] = {}
     sequences: list[int] = []
@@ -114,7 +120,8 @@ def compile_segment(
         for stream in dict.fromkeys(e.stream for e in listed):
             plain: list[int] = []
             items = _filters(listed, stream, plain, late.setdefault(stream, []), sequences)
-            index = compile_filters(items, schemas.get(stream, Schema(stream, {})), (samples or {}).get(stream))
+            schema, sample = schemas.get(stream, Schema(stream, {})), (samples or {}).get(stream)
+            index = compile_gated(list(items), schema, sample) if cover else compile_filters(items, schema, sample)
             if plain:
                 filters[stream], slots[stream] = index, np.array(plain, np.int32)
     words = hashes(list(live))
@@ -130,7 +137,7 @@ def compile_segment(
         np.array(sorted(sequences), np.int32),
         words,
         np.argsort(words[:, 0], kind="stable").astype(np.int32),
-        _fingerprint(live, {e.stream: schemas.get(e.stream) for e in listed}),
+        _fingerprint(live, {e.stream: schemas.get(e.stream) for e in listed}, cover),
     )
 
 
@@ -153,8 +160,8 @@ def _filters(
             yield made, entry.missing
 
 
-def _fingerprint(entries: Mapping[str, Entry], schemas: Mapping[str, Schema | None]) -> str:
-    state = xxhash.xxh3_128(repr(sorted(schemas.items())).encode())
+def _fingerprint(entries: Mapping[str, Entry], schemas: Mapping[str, Schema | None], cover: bool) -> str:
+    state = xxhash.xxh3_128(repr(sorted(schemas.items())).encode() + b" covered" * cover)
     for name, e in entries.items():
         state.update(f"{len(name)} {name}{e.stream} {e.missing} {len(e.text)} {e.text}{e.labels}".encode())
     return state.hexdigest()

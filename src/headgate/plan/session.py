@@ -14,6 +14,7 @@ from headgate import match
 from headgate.columns import Columns
 from headgate.errors import EventError, UsageError
 from headgate.events import Decoded, Rejected, decode
+from headgate.plan.imprecise import given_events
 from headgate.plan.results import Found, binding_text, bitmaps, counts_table, pairs, shown, table, times
 from headgate.plan.segment import Segment
 from headgate.schema import Schema
@@ -59,7 +60,7 @@ class Session:
         Sequences take the epochs before `until`, by default all of the batch; what is later waits for the next call.
         """
         parts = self._decode(events)
-        return table([f for part in parts for f in self._find(part)], self._move(parts, until), self._plan.labels)
+        return table([f for part in parts for f in self.find(part)], self._move(parts, until), self._plan.labels)
 
     def stats(self) -> dict[str, Any]:
         """The state of the sequences: the last closed epoch, and the runs that wait, in all and for each subscription."""
@@ -84,10 +85,18 @@ class Session:
         if output == "counts":
             result: Any = self._counts(parts)
         else:
-            found = [f for part in parts for f in self._find(part)]
+            found = [f for part in parts for f in self.find(part)]
             moved = self._move(parts)
             made = {"matches": lambda: table(found, moved, self._plan.labels), "pairs": lambda: pairs(found, moved)}
             result = made.get(output, lambda: bitmaps(found, moved))()
+        if self._rejected and errors == "raise":
+            raise unusable(self._rejected)
+        return (result, self.errors()) if errors == "collect" else result
+
+    def vague(self, events: Any, errors: str) -> Any:
+        """Events whose attributes may be ranges: what `Plan.match(imprecise=True)` does."""
+        result, rejected = self._plan.imprecise.matches(self, given_events(self._plan, events))
+        self._rejected += rejected
         if self._rejected and errors == "raise":
             raise unusable(self._rejected)
         return (result, self.errors()) if errors == "collect" else result
@@ -153,7 +162,7 @@ class Session:
             raise UsageError("the book is empty", "add a subscription first")
         return streams[0]
 
-    def _find(self, part: Decoded) -> list[Found]:
+    def find(self, part: Decoded) -> list[Found]:
         """The matches of everything but sequences."""
         columns: Columns = part.columns
         stream = columns.stream

@@ -85,6 +85,12 @@ def routed(df: DataFrame, event_id: EventId, json: str | None) -> DataFrame:
     return texts.withColumnRenamed("stream", STREAM)
 
 
+def absent(df: DataFrame, needs: Iterable[Path]) -> list[str]:
+    """Which of the needed paths a frame does not have."""
+    kind = df.schema
+    return [format_path(path) for path in sorted(needs) if _kind(kind, path) is None]
+
+
 def check(df: DataFrame, schema: Schema, attributes: Mapping[Path, Attribute]) -> None:
     have = Schema.from_spark(
         schema.stream, df.select(*{_quoted(p[0]) for p in attributes if p[0] in df.columns}).schema

@@ -5,10 +5,10 @@
     matches.writeStream.format("headgate").option("store", url)                                  # notifications
 
 Reading a stream follows the event log by its ids: `id` is the event's lasting id, `body` its JSON text. Options:
-`store` (required), `table` (events, notifications or errors), `stream`,
-`maxEventsPerTrigger`, `startingOffsets` (earliest or
-latest), `eventsPerPartition`. Writing takes the frame of `match`: tasks stage their rows in the store, and one
-transaction makes a whole micro-batch visible; a match that is there already stays, so that each is there once.
+`store` (required), `table` (events, notifications or errors), `stream`, `maxEventsPerTrigger`, `startingOffsets`
+(earliest, latest, or the id of the event to begin after), `eventsPerPartition`. Writing takes the frame of `match`: tasks
+stage their rows in the store, and one transaction makes a whole micro-batch visible; a match that is there already
+stays, so that each is there once.
 """
 
 # ruff: noqa: N802, N803 - Spark calls these methods and names them and their arguments
@@ -96,11 +96,14 @@ class HeadgateSource(DataSource):
         if self._table() != "events":
             raise UsageError(f"the table {self._table()} cannot be read as a stream", "read it as a batch")
         starting = str(self.options.get("startingOffsets", "earliest"))
-        if starting not in ("earliest", "latest"):
-            raise UsageError(f"startingOffsets = {starting!r} is unknown", "choose earliest or latest")
+        if starting not in ("earliest", "latest") and not starting.isdecimal():
+            raise UsageError(
+                f"startingOffsets = {starting!r} is unknown", "choose earliest, latest, or the id of an event"
+            )
         most = self._number("maxEventsPerTrigger", 0) if "maxEventsPerTrigger" in self.options else None
         share = self._number("eventsPerPartition", 100_000)
-        return EventReader(self._logs(), self.options.get("stream"), most, starting == "latest", share)
+        first = None if starting == "latest" else int(starting) if starting.isdecimal() else 0
+        return EventReader(self._logs(), self.options.get("stream"), most, first, share)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         if overwrite:
@@ -122,16 +125,16 @@ class Range(InputPartition):
 class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The event log as a stream. An offset is the id of the last event that is in."""
 
-    def __init__(self, logs: Logs, stream: str | None, most: int | None, latest: bool, share: int) -> None:
+    def __init__(self, logs: Logs, stream: str | None, most: int | None, first: int | None, share: int) -> None:
         self._logs = logs
         self._stream = stream
         self._most = most
-        self._latest = latest
+        self._begin = first
         self._share = share
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, int]:
-        return {_FIRST: self._logs.last() if self._latest else 0}
+        return {_FIRST: self._logs.last() if self._begin is None else self._begin}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable() if self._most is None else ReadMaxRows(self._most)

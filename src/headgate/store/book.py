@@ -8,7 +8,8 @@ and in the transaction that writes it: a bad subscription is refused with its ca
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any
@@ -41,7 +42,7 @@ class Store:
     """A book in a database: a path for SQLite, `postgresql://...` for PostgreSQL. Safe to pickle: it is its URL."""
 
     def __init__(self, url: str | FilePath, operators: Sequence[Any] = ()) -> None:
-        self._database = Database(str(url))
+        self.database = self._database = Database(str(url))
         self._operators = tuple(operators)
         self._mirror: tuple[int, Subscriptions] | None = None
         self.logs = Logs(self._database)
@@ -101,6 +102,17 @@ class Store:
         for kind, name, body in self._database.rows(newest, (at,)):
             apply(book, Change(at, kind, name, orjson.loads(body)))
 
+    def streams(self) -> list[str]:
+        """The streams that were declared, or that a subscription was made on."""
+        return list(self.look().streams)
+
+    def look(self) -> Subscriptions:
+        """The newest book, to look into: it is the store's own, for the thread that makes the changes."""
+        newest = self.version
+        book = self._newest(newest)
+        self._mirror = (newest, book)
+        return book
+
     def __len__(self) -> int:
         return int(self._database.value("SELECT count(*) FROM subscriptions"))
 
@@ -121,6 +133,25 @@ class Store:
         labels: Mapping[str, str] | None = None,
     ) -> int:
         return self._change(lambda book: book.add(name, text, on, missing, labels), [name])
+
+    def add_all(self, given: Mapping[str, Mapping[str, Any]]) -> int:
+        """Add several by name, each with the arguments of `add`; all or nothing."""
+
+        def every(book: Subscriptions) -> None:
+            for name, arguments in given.items():
+                book.add(name, **arguments)
+
+        return self._change(every, list(given))
+
+    def remove_all(self, names: Sequence[str]) -> int:
+        """Remove those of the names that are there."""
+
+        def every(book: Subscriptions) -> None:
+            for name in names:
+                if name in book:
+                    book.remove(name)
+
+        return self._change(every, names)
 
     def replace(self, name: str, text: str, **changes: Any) -> int:
         return self._change(lambda book: book.replace(name, text, **changes), [name])
@@ -146,6 +177,17 @@ class Store:
                 apply(mine, Change(0, SUBSCRIPTION, name, _body(book[name])), new=True)
 
         return self._change(merge, list(book), [s.stream for s in book.streams.values() if s.declared])
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Changes of the book, and whatever else is written to the database, take effect together or not at all."""
+        try:
+            with self._database.writing():
+                yield
+        except BaseException:
+            # What the mirror has taken in may not have been written.
+            self._mirror = None
+            raise
 
     def _change(self, change: Callable[[Subscriptions], Any], names: Iterable[str], streams: Iterable[str] = ()) -> int:
         with self._database.writing():
@@ -174,9 +216,9 @@ class Store:
             f"INSERT INTO subscriptions SELECT name, body, version {recent} AND body IS NOT NULL", values
         )
 
-    def _newest(self) -> Subscriptions:
+    def _newest(self, newest: int | None = None) -> Subscriptions:
         """The book at the newest version, carried on from the last time."""
-        newest = self.version
+        newest = self.version if newest is None else newest
         if self._mirror is None:
             book = Subscriptions(self._operators)
             self._play(book, newest)

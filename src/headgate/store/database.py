@@ -20,6 +20,14 @@ from headgate.store.migrations import STEPS
 
 Row = tuple[Any, ...]
 PATIENCE_S = 60.0
+
+
+class StoreUnavailable(EnvironmentProblem):
+    """The database does not answer now; the same call may work later. Nothing of it took effect."""
+
+    code = "unavailable"
+
+
 _WRITERS = 0x6865616467617465
 """The key of PostgreSQL's advisory lock that writers take turns with."""
 
@@ -33,6 +41,8 @@ class Database:
         if not self._postgres and "://" in url and not url.startswith("sqlite://"):
             raise UsageError(f"{url} is no store", "a store is the path of a file, or postgresql://...")
         self._local = threading.local()
+        self._open: list[Any] = []
+        """The connections of all threads."""
         try:
             self._migrate()
         except BaseException:
@@ -51,7 +61,8 @@ class Database:
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """What a query finds."""
-        return list(self._connection().execute(self._spelt(sql), values).fetchall())
+        with self._answering() as connection:
+            return list(connection.execute(self._spelt(sql), values).fetchall())
 
     def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""
@@ -60,26 +71,62 @@ class Database:
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
         """The number of rows that a statement changed."""
-        return int(self._connection().execute(self._spelt(sql), values).rowcount)
+        with self._answering() as connection:
+            return int(connection.execute(self._spelt(sql), values).rowcount)
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        self._connection().cursor().executemany(self._spelt(sql), rows)
+        with self._answering() as connection:
+            connection.cursor().executemany(self._spelt(sql), rows)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A transaction of the only writer. All of it takes effect, or nothing."""
-        connection = self._connection()
-        if self._postgres:
-            connection.execute("BEGIN")
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS,))
-        else:
-            connection.execute("BEGIN IMMEDIATE")
-        try:
+        """A transaction of the only writer. All of it takes effect, or nothing. Inside another one it is part of that."""
+        if getattr(self._local, "writing", False):
             yield
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+            return
+        with self._answering() as connection:
+            if self._postgres:
+                connection.execute("BEGIN")
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS,))
+            else:
+                connection.execute("BEGIN IMMEDIATE")
+            self._local.writing = True
+            try:
+                yield
+            except BaseException:
+                self._local.writing = False
+                if self._alive():
+                    connection.execute("ROLLBACK")
+                raise
+            self._local.writing = False
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _answering(self) -> Iterator[Any]:
+        """This thread's connection. If the server goes away meanwhile it is dropped, and the next use opens another."""
+        connection = self._connection()
+        if not self._postgres:
+            try:
+                yield connection
+            except sqlite3.OperationalError as problem:
+                if "locked" in str(problem) or "disk" in str(problem):
+                    raise StoreUnavailable(f"the store does not answer: {problem}") from None
+                raise
+            return
+        import psycopg
+
+        try:
+            yield connection
+        except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
+            if not self._alive():
+                self._local.writing = False
+                self.close()
+            raise StoreUnavailable(f"the store does not answer: {str(problem).strip()}") from None
+
+    def _alive(self) -> bool:
+        """Whether this thread's connection can still be used."""
+        connection = getattr(self._local, "connection", None)
+        return connection is not None and not (self._postgres and (connection.closed or connection.broken))
 
     def close(self) -> None:
         """Close this thread's connection; the next statement opens another."""
@@ -87,6 +134,14 @@ class Database:
         if connection is not None:
             connection.close()
             del self._local.connection
+            self._open = [c for c in self._open if c is not connection]
+
+    def close_all(self) -> None:
+        """Close the connections of all threads, when nobody works with them any more."""
+        opened, self._open = self._open, []
+        for connection in opened:
+            connection.close()
+        self._local = threading.local()
 
     # -- connections
 
@@ -97,12 +152,13 @@ class Database:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self._postgresql() if self._postgres else self._sqlite()
+            self._open.append(connection)
         return connection
 
     def _sqlite(self) -> sqlite3.Connection:
         assert self.path is not None
         try:
-            made = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None)
+            made = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
             made.execute("PRAGMA journal_mode = WAL")
             made.execute("PRAGMA synchronous = FULL")
         except sqlite3.Error as problem:
@@ -120,7 +176,7 @@ class Database:
         try:
             return psycopg.connect(self.url, autocommit=True)
         except psycopg.Error as problem:
-            raise EnvironmentProblem(f"cannot reach the store: {str(problem).strip()}") from None
+            raise StoreUnavailable(f"cannot reach the store: {str(problem).strip()}") from None
 
     # -- tables
 

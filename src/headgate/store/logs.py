@@ -16,6 +16,8 @@ from headgate.store.database import Database
 
 STAGED = ("id", "kind", "stream", "event", "subscription", "output", "labels", "code", "reason", "body")
 MATCH, ERROR = "match", "error"
+_FEW = 500
+"""Values in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,23 @@ class Problem:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notification with the event that it is about, where the log still has it."""
+
+    seq: int
+    id: str
+    stream: str
+    event: str
+    subscription: str
+    output: str | None
+    at: float
+    body: str | None
+    published: float | None
+    via: str | None
+    origin: str | None
+
+
 class Logs:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -86,8 +105,16 @@ class Logs:
         return since if found is None else int(found)
 
     def trim(self, until: int) -> int:
-        """Forget the events up to an id; how many there were."""
-        return self._database.execute("DELETE FROM events WHERE id <= ?", (until,))
+        """Forget the events up to an id, but never the last one, from which the ids count on; how many there were."""
+        return self._database.execute("DELETE FROM events WHERE id <= ? AND id < ?", (until, self.last()))
+
+    def older(self, than: float) -> int:
+        """The id of the last event that was published before a time."""
+        found = self._database.value("SELECT max(id) FROM events WHERE at < ?", (than,))
+        return 0 if found is None else int(found)
+
+    def first(self) -> int:
+        return int(self._database.value("SELECT coalesce(min(id), 0) FROM events"))
 
     # -- notifications and errors
 
@@ -121,6 +148,30 @@ class Logs:
                 )
                 self._database.execute("DELETE FROM staged WHERE job = ?", (job,))
 
+    def notify(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Rows as `stage` takes them, visible at once. One that is there already stays as it is."""
+        matches, errors = [], []
+        now = time.time()
+        for row in rows:
+            if row["kind"] == MATCH:
+                names = ("id", "stream", "event", "subscription", "output", "labels")
+                matches.append((*(row.get(n) for n in names), now))
+            else:
+                errors.append((*(row.get(n) for n in ("id", "stream", "event", "code", "reason", "body")), now))
+        with self._database.writing():
+            if matches:
+                self._database.many(
+                    """INSERT INTO notifications (id, stream, event, subscription, output, labels, at)
+                    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING""",
+                    matches,
+                )
+            if errors:
+                self._database.many(
+                    """INSERT INTO errors (id, stream, event, code, reason, body, at)
+                    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING""",
+                    errors,
+                )
+
     def abort(self, jobs: Sequence[str]) -> None:
         with self._database.writing():
             for job in jobs:
@@ -130,6 +181,53 @@ class Logs:
         """Notifications after the one numbered `since`."""
         sql = "SELECT seq, id, stream, event, subscription, output, labels, at FROM notifications WHERE seq > ?"
         return [Notification(*row) for row in self._database.rows(f"{sql} ORDER BY seq LIMIT ?", (since, most))]
+
+    def notices(self, since: int = 0, most: int = 1000, until: int | None = None) -> list[Notice]:
+        """Notifications after the one numbered `since`, with their events."""
+        return self._noticed(
+            "seq > ?" + ("" if until is None else " AND seq <= ?"), [since, *([until] if until else [])], most
+        )
+
+    def notices_of(self, subscriptions: Sequence[str], since: int, most: int = 1000) -> list[Notice]:
+        """Those of a few subscriptions."""
+        if not subscriptions:
+            return []
+        marks = ", ".join("?" * len(subscriptions))
+        return self._noticed(f"subscription IN ({marks}) AND seq > ?", [*subscriptions, since], most)
+
+    def notices_for(self, owner: str, since: int, most: int = 1000) -> list[Notice]:
+        """Those of all subscriptions made with an API key."""
+        # By number, and each looked up: an owner may have very many subscriptions, and a page is short.
+        mine = "EXISTS (SELECT 1 FROM tickets t WHERE t.subscription = notifications.subscription AND t.owner = ?)"
+        return self._noticed(f"seq > ? AND {mine}", [since, owner], most)
+
+    def _noticed(self, where: str, values: Sequence[Any], most: int) -> list[Notice]:
+        rows = self._database.rows(
+            f"""SELECT seq, id, stream, event, subscription, output, at FROM notifications
+            WHERE {where} ORDER BY seq LIMIT ?""",  # noqa: S608 - conditions of this class
+            (*values, most),
+        )
+        events = self._by_id({int(row[3]) for row in rows if str(row[3]).isdecimal()})
+        none = (None, None, None, None)
+        return [Notice(*row, *(events.get(int(row[3]), none) if str(row[3]).isdecimal() else none)) for row in rows]
+
+    def _by_id(self, ids: set[int]) -> dict[int, tuple[Any, ...]]:
+        found: dict[int, tuple[Any, ...]] = {}
+        wanted = sorted(ids)
+        for at in range(0, len(wanted), _FEW):
+            part = wanted[at : at + _FEW]
+            marks = ", ".join("?" * len(part))
+            sql = f"SELECT id, body, at, via, origin FROM events WHERE id IN ({marks})"  # noqa: S608 - marks alone
+            found.update((int(id), tuple(rest)) for id, *rest in self._database.rows(sql, part))
+        return found
+
+    def trim_notifications(self, before: float) -> int:
+        """Forget notifications and errors that are older than a time, but the last of each."""
+        done = 0
+        for table in ("notifications", "errors"):
+            sql = f"DELETE FROM {table} WHERE at < ? AND seq < (SELECT max(seq) FROM {table})"  # noqa: S608 - names above
+            done += self._database.execute(sql, (before,))
+        return done
 
     def last_notification(self) -> int:
         return int(self._database.value("SELECT coalesce(max(seq), 0) FROM notifications"))

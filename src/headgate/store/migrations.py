@@ -34,4 +34,40 @@ STEPS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE files (
             digest TEXT NOT NULL, part BIGINT NOT NULL, bytes {bytes} NOT NULL, PRIMARY KEY (digest, part))""",
     ),
+    (
+        # The broker's own. A ticket outlives its subscription for a while, so that what was matched still finds its way.
+        """CREATE TABLE tickets (
+            subscription TEXT PRIMARY KEY, hash TEXT NOT NULL, owner TEXT, name TEXT, delivery TEXT NOT NULL,
+            state TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, expires DOUBLE PRECISION NOT NULL,
+            ended DOUBLE PRECISION, acked BIGINT NOT NULL)""",
+        "CREATE INDEX tickets_of ON tickets (owner, subscription)",
+        "CREATE INDEX tickets_until ON tickets (expires)",
+        """CREATE TABLE keys (
+            id TEXT PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL, scopes TEXT NOT NULL, rate DOUBLE PRECISION,
+            quota BIGINT, created DOUBLE PRECISION NOT NULL, revoked DOUBLE PRECISION)""",
+        """CREATE TABLE quotas (
+            key TEXT NOT NULL, day TEXT NOT NULL, events BIGINT NOT NULL, PRIMARY KEY (key, day))""",
+        """CREATE TABLE publications (
+            key TEXT PRIMARY KEY, digest TEXT NOT NULL, first BIGINT NOT NULL, last BIGINT NOT NULL,
+            at DOUBLE PRECISION NOT NULL)""",
+        "CREATE INDEX publications_at ON publications (at)",
+        "ALTER TABLE events ADD COLUMN via TEXT",
+        "ALTER TABLE events ADD COLUMN origin TEXT",
+        "CREATE INDEX notifications_of ON notifications (subscription, seq)",
+        """CREATE TABLE cursors (
+            subscription TEXT PRIMARY KEY, seq BIGINT NOT NULL, attempts BIGINT NOT NULL,
+            due DOUBLE PRECISION NOT NULL, note TEXT)""",
+        """CREATE TABLE letters (
+            seq {serial}, subscription TEXT NOT NULL, notification BIGINT NOT NULL, id TEXT NOT NULL,
+            reason TEXT NOT NULL, attempts BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL)""",
+        "CREATE INDEX letters_of ON letters (subscription, seq)",
+        """CREATE TABLE sent (
+            subscription TEXT NOT NULL, key TEXT NOT NULL, at DOUBLE PRECISION NOT NULL, PRIMARY KEY (subscription, key))""",
+        """CREATE TABLE alarms (
+            seq {serial}, subscription TEXT NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL,
+            at DOUBLE PRECISION NOT NULL)""",
+        "CREATE TABLE progress (query TEXT PRIMARY KEY, event BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL)",
+        "CREATE TABLE links (peer TEXT PRIMARY KEY, epoch TEXT NOT NULL, number BIGINT NOT NULL)",
+        "CREATE TABLE leases (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until DOUBLE PRECISION NOT NULL)",
+    ),
 )

@@ -1,0 +1,80 @@
+"""Who is asking: tickets and API keys."""
+
+from __future__ import annotations
+
+import time
+
+from starlette.requests import HTTPConnection
+
+from headgate.broker.problems import Refused, forbidden
+from headgate.broker.service import Broker
+from headgate.store.keys import Key
+from headgate.store.tickets import Ticket
+
+MOST_TICKETS = 200
+
+
+def broker_of(connection: HTTPConnection) -> Broker:
+    found: Broker = connection.app.state.broker
+    return found
+
+
+def bearer(connection: HTTPConnection) -> str:
+    scheme, _, value = connection.headers.get("authorization", "").partition(" ")
+    return value.strip() if scheme.lower() == "bearer" else ""
+
+
+async def ticket(connection: HTTPConnection, subscription: str, given: str | None = None) -> Ticket:
+    """The subscription that the ticket of a request opens; 403 whatever is wrong with it."""
+    broker = broker_of(connection)
+    said = bearer(connection) if given is None else given
+    if len(subscription) > 200 or len(said) > 200 or "\0" in subscription:
+        raise forbidden()
+    found = await broker.reading(lambda: broker.tickets.proven(subscription, said, time.time()))
+    if found is None:
+        raise forbidden()
+    return found
+
+
+async def key(connection: HTTPConnection, scope: str, *, needed: bool = False) -> Key | None:
+    """The API key of a request. None where it has none and needs none; 401 or 403 where it does not serve."""
+    broker = broker_of(connection)
+    said = connection.headers.get("headgate-key", "")
+    if not said:
+        if needed or broker.settings.require_keys:
+            raise Refused(401, "key", "an API key is needed", "send it as Headgate-Key: ...")
+        return None
+    found = await broker.reading(lambda: broker.keys.proven(said)) if len(said) < 200 and "\0" not in said else None
+    if found is None:
+        raise Refused(401, "key", "this API key is not valid", "`headgate key add` makes one")
+    if scope not in found.scopes and "admin" not in found.scopes:
+        raise Refused(403, "scope", f"this API key may not {scope}")
+    return found
+
+
+async def tickets(connection: HTTPConnection) -> list[Ticket]:
+    """The subscriptions opened by a list of tickets, `Headgate-Tickets: id:ticket, id:ticket`.
+
+    Those that open none are left out.
+    """
+    said = [part.strip() for part in connection.headers.get("headgate-tickets", "").split(",") if part.strip()]
+    found = []
+    for part in said[:MOST_TICKETS]:
+        id, _, value = part.partition(":")
+        try:
+            found.append(await ticket(connection, id, value))
+        except Refused:
+            continue
+    return found
+
+
+def charge(connection: HTTPConnection, account: Key | None, events: int) -> None:
+    """Hold a publisher to its rate."""
+    broker = broker_of(connection)
+    rate = account.rate if account is not None else broker.settings.anonymous_rate
+    if rate is None:
+        return
+    host = connection.client.host if connection.client else ""
+    wait = broker.buckets.wait(f"key {account.id}" if account else f"from {host}", rate, events)
+    if wait > 0:
+        raise Refused(429, "rate", f"at most {rate:g} events a second", "publish more slowly", wait=wait)

@@ -1,0 +1,60 @@
+"""The editor's check, and the try-it box."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fastapi import APIRouter, Request
+
+from headgate.broker import look, problems
+from headgate.broker.http import access
+from headgate.broker.http.models import Checked, Draft, Problem, Trial, Verdict, Verdicts
+from headgate.plan import Entry
+
+router = APIRouter(prefix="/v1", tags=["look"])
+_MOST = 100
+
+
+@router.post("/check")
+async def check(request: Request, body: Draft) -> Checked:
+    """Whether a text could be subscribed to, with every mistake and its place."""
+    broker = access.broker_of(request)
+    streams = await broker.book(lambda s: s.schemas())
+    found = await broker.reading(lambda: look.problems(streams, body.text, body.stream, body.missing))
+    said = [] if found is None else [Problem.model_validate(p) for p in problems.shown(found)]
+    return Checked(fine=not said, problems=said)
+
+
+@router.post("/try")
+async def trial(request: Request, body: Trial) -> Verdicts:
+    """Which of one's own subscriptions, and of some drafts, match an event; and why the others do not.
+
+    One's own are those of the API key, and those whose tickets come in `Headgate-Tickets`; what others subscribe to is
+    nobody's business.
+    """
+    broker = access.broker_of(request)
+    account = await access.key(request, "subscribe")
+    rows = await access.tickets(request)
+    if account is not None:
+        owner = account.id
+        rows += await broker.reading(lambda: broker.tickets.of_owner(owner, "", _MOST))
+    entries = await broker.book(lambda s: s.entries([row.subscription for row in rows]))
+    chosen = {n: replace(e, paused=False) for n, e in entries.items() if body.stream in (None, e.stream)}
+    names = {row.subscription: row.name for row in rows}
+    for number, draft in enumerate(body.drafts):
+        chosen[f"draft {number + 1}"] = Entry(draft.text, draft.stream or body.stream or "", draft.missing, None)
+    streams = await broker.book(lambda s: s.schemas())
+    seen = await broker.reading(lambda: look.tried(look.book_of(streams, chosen), body.event))
+    return Verdicts(
+        verdicts=[
+            Verdict(
+                id=one.id,
+                name=names.get(one.id),
+                text=one.text,
+                matched=one.matched,
+                why=one.why,
+                blocking=list(one.blocking),
+            )
+            for one in seen
+        ]
+    )

@@ -1,0 +1,171 @@
+"""Subscribe, renew, unsubscribe, list; and the streams that there are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from headgate.broker.delivery.webhook import checked as checked_webhook
+from headgate.broker.http import access
+from headgate.broker.http.models import (
+    Created,
+    CreatedAll,
+    NewStream,
+    NewSubscription,
+    NewSubscriptions,
+    Page,
+    Renewal,
+    Renewed,
+    StreamOut,
+    Streams,
+    Subscription,
+)
+from headgate.broker.service import Broker
+from headgate.broker.subscribing import WEBHOOK, Given, Wanted, checked_delivery
+from headgate.plan import Entry
+from headgate.store.tickets import Ticket
+
+router = APIRouter(prefix="/v1", tags=["subscriptions"])
+Id = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_./-]+$")]
+
+
+async def _wanted(given: NewSubscription, broker: Broker) -> Wanted:
+    delivery = checked_delivery(given.delivery.model_dump(), broker.settings)
+    if delivery["kind"] == WEBHOOK:
+        await checked_webhook(delivery["url"], broker.settings)
+    validity = min(given.validity, broker.settings.longest_validity) if given.validity is not None else None
+    return Wanted(given.text, given.stream, given.missing, validity, given.name, delivery)
+
+
+async def _subscribe(request: Request, given: list[NewSubscription]) -> list[Created]:
+    broker = access.broker_of(request)
+    account = await access.key(request, "subscribe")
+    wanted = [await _wanted(one, broker) for one in given]
+    owner = account.id if account is not None else None
+    made = await broker.book(lambda s: s.subscribe(wanted, owner))
+    entries = await _entries(broker, [g.row.subscription for g in made])
+    return [_created(broker, g, entries.get(g.row.subscription)) for g in made]
+
+
+def _created(broker: Broker, given: Given, entry: Entry | None) -> Created:
+    hook = given.row.delivery["kind"] == WEBHOOK
+    key = broker.tickets.signing_key(given.row.subscription) if hook else None
+    return Created(**_shown(given.row, entry), ticket=given.ticket, signing_key=key)
+
+
+def _shown(row: Ticket, entry: Entry | None, waiting: str | None = None) -> dict[str, Any]:
+    return {
+        "id": row.subscription,
+        "name": row.name,
+        "text": entry.text if entry else None,
+        "stream": entry.stream if entry else None,
+        "missing": entry.missing if entry else None,
+        "state": row.state,
+        "created": row.created,
+        "expires": row.expires,
+        "delivery": row.delivery,
+        "acknowledged": row.acked,
+        "waiting": waiting,
+    }
+
+
+async def _entries(broker: Broker, names: list[str]) -> dict[str, Entry]:
+    return await broker.book(lambda s: s.entries(names))
+
+
+@router.post("/subscriptions", status_code=201)
+async def subscribe(request: Request, body: NewSubscription) -> Created:
+    """Subscribe. The answer has the ticket, which is told only here."""
+    (made,) = await _subscribe(request, [body])
+    return made
+
+
+@router.post("/subscriptions/batch", status_code=201)
+async def subscribe_all(request: Request, body: NewSubscriptions) -> CreatedAll:
+    """Subscribe to up to 1,000 at once; all of them, or none."""
+    return CreatedAll(subscriptions=await _subscribe(request, body.subscriptions))
+
+
+@router.get("/subscriptions")
+async def own(
+    request: Request,
+    after: Annotated[str, Query(max_length=200)] = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> Page:
+    """One's own: those made with the API key of the request, and those whose tickets it brings (`Headgate-Tickets`)."""
+    broker = access.broker_of(request)
+    account = await access.key(request, "subscribe")
+    rows = [] if after else await access.tickets(request)
+    following = None
+    if account is not None and "\0" not in after:
+        owner = account.id
+        page = await broker.reading(lambda: broker.tickets.of_owner(owner, after, limit))
+        rows += [row for row in page if row.subscription not in {r.subscription for r in rows}]
+        following = page[-1].subscription if len(page) == limit else None
+    entries = await _entries(broker, [row.subscription for row in rows])
+    cursors = await broker.reading(lambda: [broker.outbox.cursor(row.subscription) for row in rows])
+    shown = [
+        Subscription.model_validate(_shown(row, entries.get(row.subscription), cursor.note if cursor else None))
+        for row, cursor in zip(rows, cursors, strict=True)
+    ]
+    return Page(subscriptions=shown, next=following)
+
+
+@router.get("/subscriptions/{id}")
+async def one(request: Request, id: Id) -> Subscription:
+    """One subscription, with its ticket."""
+    broker = access.broker_of(request)
+    row = await access.ticket(request, id)
+    entries = await _entries(broker, [id])
+    cursor = await broker.reading(lambda: broker.outbox.cursor(id))
+    return Subscription.model_validate(_shown(row, entries.get(id), cursor.note if cursor else None))
+
+
+@router.put("/subscriptions/{id}/validity")
+async def renew(request: Request, id: Id, body: Renewal) -> Renewed:
+    """Valid for so long from now. A subscription that was paused by its cap goes on."""
+    broker = access.broker_of(request)
+    row = await access.ticket(request, id)
+    validity = min(body.validity, broker.settings.longest_validity) if body.validity is not None else None
+    until = await broker.book(lambda s: s.renew(row, validity))
+    broker.forget(id)
+    return Renewed(expires=until)
+
+
+@router.delete("/subscriptions/{id}", status_code=204, response_class=Response)
+async def unsubscribe(request: Request, id: Id) -> Response:
+    broker = access.broker_of(request)
+    await access.ticket(request, id)
+    await broker.book(lambda s: s.cancel(id))
+    broker.ended(id)
+    return Response(status_code=204)
+
+
+@router.get("/streams")
+async def streams(request: Request) -> Streams:
+    """The streams that can be subscribed to and published on."""
+    broker = access.broker_of(request)
+    found = await broker.book(lambda s: s.schemas())
+    return Streams(
+        streams=[
+            StreamOut(
+                name=schema.stream,
+                attributes={a.name: str(a.type) if a.type else None for a in schema},
+                declared=schema.declared,
+                time=[".".join(path) for path in schema.time],
+            )
+            for schema in found
+        ]
+    )
+
+
+@router.post("/streams", status_code=201)
+async def declare(request: Request, body: NewStream) -> StreamOut:
+    """Declare a stream: mistakes in subscriptions on it are found when they are made."""
+    broker = access.broker_of(request)
+    await access.key(request, "publish")
+    await broker.book(lambda s: s.declare(body.name, body.attributes, body.time))
+    return StreamOut(
+        name=body.name, attributes=dict(body.attributes), declared=True, time=[body.time] if body.time else []
+    )

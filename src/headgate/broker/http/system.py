@@ -1,0 +1,127 @@
+"""Health, numbers, alarms, and the links between brokers."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Path, Request, Response
+
+from headgate.broker.http import access
+from headgate.broker.problems import Refused
+from headgate.errors import HeadgateError
+from headgate.store.database import StoreUnavailable
+
+router = APIRouter(tags=["system"])
+
+
+@router.get("/healthz")
+async def health() -> dict[str, str]:
+    """This process answers."""
+    return {"status": "alive"}
+
+
+@router.get("/readyz")
+async def ready(request: Request) -> Any:
+    """The store answers, and matching runs."""
+    broker = access.broker_of(request)
+    try:
+        version = await broker.reading(lambda: broker.store.version)
+    except StoreUnavailable as problem:
+        raise Refused(503, "unavailable", problem.message, wait=1.0) from None
+    if not broker.ready:
+        raise Refused(503, "matching", "matching has not started yet", wait=1.0)
+    return {"status": "ready", "version": version, "engine": broker.settings.engine}
+
+
+@router.get("/metrics", response_class=Response)
+async def metrics(request: Request) -> Response:
+    """The text format of Prometheus."""
+    broker = access.broker_of(request)
+    gauges = {
+        "pending_events": float(broker.publisher.pending),
+        "connections": float(len(broker.hub)),
+        "ready": float(broker.ready),
+        "leader": float(broker.leader),
+    }
+    try:
+        gauges["subscriptions"] = float(await broker.reading(broker.tickets.count))
+        gauges["dead_letters"] = float(await broker.reading(broker.outbox.letter_count))
+    except HeadgateError:
+        gauges["ready"] = 0.0
+    return Response(broker.numbers.text(gauges), media_type="text/plain; version=0.0.4")
+
+
+@router.get("/v1/stats")
+async def stats(request: Request) -> dict[str, Any]:
+    """The last ten minutes, for plots."""
+    broker = access.broker_of(request)
+    return {
+        "now": time.time(),
+        "engine": broker.settings.engine,
+        "ready": broker.ready,
+        "pending": broker.publisher.pending,
+        "connections": len(broker.hub),
+        "delays": broker.numbers.summary(),
+        "seconds": broker.numbers.history(),
+        "peers": broker.peers.state(),
+    }
+
+
+@router.get("/v1/alarms")
+async def alarms(request: Request) -> dict[str, Any]:
+    """What the broker had to tell of one's own subscriptions; an admin's key sees all."""
+    broker = access.broker_of(request)
+    account = await access.key(request, "subscribe")
+    mine = {row.subscription for row in await access.tickets(request)}
+    found = await broker.reading(lambda: broker.outbox.alarms(most=1000))
+    admin = account is not None and "admin" in account.scopes
+
+    def owned() -> set[str]:
+        rows = {a.subscription: broker.tickets.find(a.subscription) for a in found} if account is not None else {}
+        return {name for name, row in rows.items() if row is not None and account and row.owner == account.id}
+
+    mine |= await broker.reading(owned)
+    shown = [a for a in found if admin or a.subscription in mine]
+    return {"alarms": [{"subscription": a.subscription, "code": a.code, "reason": a.reason, "at": a.at} for a in shown]}
+
+
+async def _signed(request: Request) -> dict[str, Any]:
+    """The message of a neighbour, if it is one."""
+    broker = access.broker_of(request)
+    body = await request.body()
+    broker.peers.verify(request.url.path, body, request.headers.get("headgate-link", ""))
+    try:
+        found = orjson.loads(body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Refused(400, "json", "a message is a JSON object")
+    return found
+
+
+Peer = Annotated[str, Path(min_length=1, max_length=200)]
+
+
+@router.post("/v1/links/hello", include_in_schema=False)
+async def hello(request: Request) -> dict[str, Any]:
+    return await access.broker_of(request).peers.hello(await _signed(request))
+
+
+@router.post("/v1/links/{peer}/subscriptions", include_in_schema=False)
+async def subscriptions(request: Request, peer: Peer) -> dict[str, Any]:
+    message = await _signed(request)
+    try:
+        return await access.broker_of(request).peers.subscriptions(peer, message)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Refused(422, "link", "this is no message of a broker") from None
+
+
+@router.post("/v1/links/{peer}/events", include_in_schema=False)
+async def events(request: Request, peer: Peer) -> dict[str, Any]:
+    message = await _signed(request)
+    try:
+        return await access.broker_of(request).peers.events(peer, message)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Refused(422, "link", "this is no message of a broker") from None

@@ -1,0 +1,301 @@
+"""Pictures for the page: an automaton, a decision diagram, a matching tree, a cover; as SVG, without any program to draw it.
+
+A picture is nodes and arrows. Nodes stand in layers by their distance from those that nothing points to, and in a layer
+by the middle of what points to them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from headgate.covering.boxes import TooWide
+from headgate.covering.coverset import CoverSet
+from headgate.covering.reading import Source, checked, union_of
+from headgate.errors import HeadgateError, UsageError
+from headgate.graphs.explain import GraphExplanation
+from headgate.language import ast
+from headgate.language.forms import cut
+from headgate.language.printer import print_node
+from headgate.language.tokens import tokenise
+from headgate.plan import Entry
+from headgate.schema import Schema
+from headgate.sequences.explain import draw
+from headgate.subscriptions import Subscriptions
+
+_MOST_NODES = 400
+_LETTER, _ROW, _GAP, _LINE = 7.2, 84, 26, 34
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    id: str
+    label: str
+    round: bool = True
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    source: str
+    target: str
+    label: str = ""
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    title: str
+    nodes: tuple[Node, ...]
+    arrows: tuple[Arrow, ...]
+
+    def svg(self) -> str:
+        """Drawn from top to bottom."""
+        layers = self._layers()
+        width = {n.id: max(44.0, len(_cut(n.label)) * _LETTER + 22) for n in self.nodes}
+        total = max((sum(width[i] + _GAP for i in layer) for layer in layers), default=100.0) + _GAP
+        place: dict[str, tuple[float, float]] = {}
+        for depth, layer in enumerate(layers):
+            x = (total - sum(width[i] + _GAP for i in layer) + _GAP) / 2
+            for i in layer:
+                place[i] = (x + width[i] / 2, 40 + depth * _ROW)
+                x += width[i] + _GAP
+        height = 40 + len(layers) * _ROW
+        parts = [
+            (
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {height}" width="{total:.0f}"'
+                f' height="{height}" role="img" font-family="sans-serif" font-size="12">'
+            ),
+            f"<title>{escape(self.title)}</title>",
+            (
+                '<defs><marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
+                '<path d="M0 0L10 5L0 10z" fill="#456"/></marker></defs>'
+            ),
+            '<rect width="100%" height="100%" fill="#fff"/>',
+        ]
+        parts += [self._arrow(a, place) for a in self.arrows if a.source in place and a.target in place]
+        parts += [self._node(n, place[n.id], width[n.id]) for n in self.nodes]
+        return "\n".join([*parts, "</svg>"])
+
+    def _layers(self) -> list[list[str]]:
+        below: dict[str, list[str]] = {n.id: [] for n in self.nodes}
+        above: dict[str, list[str]] = {n.id: [] for n in self.nodes}
+        for a in self.arrows:
+            if a.source != a.target and a.source in below and a.target in below:
+                below[a.source].append(a.target)
+                above[a.target].append(a.source)
+        depth: dict[str, int] = {}
+        front = [n.id for n in self.nodes if not above[n.id]] or [n.id for n in self.nodes[:1]]
+        for start in [*front, *(n.id for n in self.nodes)]:
+            if start in depth:
+                continue
+            depth[start] = 0
+            waiting = [start]
+            while waiting:
+                at = waiting.pop(0)
+                for child in below[at]:
+                    if child not in depth:
+                        depth[child] = depth[at] + 1
+                        waiting.append(child)
+        layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=0) + 1)]
+        for n in self.nodes:
+            layers[depth[n.id]].append(n.id)
+        for upper, layer in itertools.pairwise(layers):
+            rank = {i: k for k, i in enumerate(upper)}
+            layer.sort(key=lambda i: _middle([rank[p] for p in above[i] if p in rank]))
+        return layers
+
+    def _arrow(self, a: Arrow, place: Mapping[str, tuple[float, float]]) -> str:
+        (x1, y1), (x2, y2) = place[a.source], place[a.target]
+        dash = ' stroke-dasharray="5 4"' if a.dashed else ""
+        if a.source == a.target:
+            path = f"M{x1 + 14:.0f} {y1 - 15:.0f}c30 -26 44 30 4 26"
+            middle = (x1 + 48, y1 - 14)
+        else:
+            up = 1 if y2 > y1 else -1
+            level = abs(y2 - y1) < 1
+            start, end = (y1, y2) if level else (y1 + 17 * up, y2 - 17 * up)
+            bend = _ROW * 0.4 * (1 if level else 0)
+            path = f"M{x1:.0f} {start:.0f}Q{(x1 + x2) / 2:.0f} {(start + end) / 2 + bend:.0f} {x2:.0f} {end:.0f}"
+            middle = ((x1 + x2) / 2 + 4, (start + end) / 2 + bend / 2 + 4)
+        line = f'<path d="{path}" fill="none" stroke="#456" stroke-width="1.3" marker-end="url(#a)"{dash}/>'
+        said = escape(_cut(a.label))
+        return line + (f'<text x="{middle[0]:.0f}" y="{middle[1]:.0f}" fill="#234">{said}</text>' if said else "")
+
+    def _node(self, n: Node, at: tuple[float, float], width: float) -> str:
+        x, y = at
+        radius = 17 if n.round else 3
+        dash = ' stroke-dasharray="5 4"' if n.dashed else ""
+        return (
+            f'<g><rect x="{x - width / 2:.0f}" y="{y - 17:.0f}" width="{width:.0f}" height="{_LINE}" rx="{radius}"'
+            f' fill="#eef4fb" stroke="#357"{dash}/><text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">'
+            f"{escape(_cut(n.label))}</text><title>{escape(n.label)}</title></g>"
+        )
+
+
+def _middle(ranks: Sequence[int]) -> float:
+    return sum(ranks) / len(ranks) if ranks else 0.0
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 48 else text[:45] + "..."
+
+
+# -- what is drawn
+
+
+def automaton(book: Subscriptions, name: str) -> Picture:
+    """The automaton of a sequence."""
+    index = book.compile().sequences
+    if index is None:
+        raise UsageError("this is no sequence, and has no automaton", "a filter has a decision diagram")
+    drawn = draw(index, name)
+    arrows = tuple(Arrow(t.source, t.target, f"{t.kind}: {t.label}", t.kind != "forward") for t in drawn.transitions)
+    return Picture(f"automaton of {name}", tuple(Node(n, n) for n in drawn.nodes), arrows)
+
+
+def diagram(text: str) -> Picture:
+    """The reduced decision diagram of a filter, over its conditions in the order of the text.
+
+    The engine shares diagrams over all subscriptions and chooses the order; this one is for the eye.
+    """
+    tokens = tokenise(text)
+    if tokens.kinds[:1] == ["SELECT"]:
+        raise UsageError("a sequence has no decision diagram", "it has an automaton")
+    body = cut(tokens).body()
+    order: dict[str, None] = {}
+    _conditions(body, order)
+    atoms = list(order)
+    nodes: dict[str, Node] = {}
+    arrows: dict[tuple[str, str], Arrow] = {}
+    made: dict[Any, str] = {}
+    unique: dict[tuple[int, str, str], str] = {}
+
+    def leaf(value: bool) -> str:
+        id = str(value)
+        nodes[id] = Node(id, "match" if value else "no match", round=False)
+        return id
+
+    def build(rest: Any, at: int) -> str:
+        if isinstance(rest, bool):
+            return leaf(rest)
+        key = (repr(rest), at)
+        if key in made:
+            return made[key]
+        if len(nodes) > _MOST_NODES:
+            raise UsageError(f"the diagram has more than {_MOST_NODES} nodes", "it is too large to look at")
+        low, high = build(_given(rest, atoms[at], False), at + 1), build(_given(rest, atoms[at], True), at + 1)
+        if low == high:
+            made[key] = low
+            return low
+        id = unique.setdefault((at, low, high), f"n{len(unique)}")
+        nodes[id] = Node(id, atoms[at])
+        arrows[id, "low"] = Arrow(id, low, "no", dashed=True)
+        arrows[id, "high"] = Arrow(id, high, "yes")
+        made[key] = id
+        return id
+
+    build(_formula(body), 0)
+    return Picture(f"decision diagram of {text}", tuple(nodes.values()), tuple(arrows.values()))
+
+
+def _conditions(node: Any, found: dict[str, None]) -> None:
+    match node:
+        case ast.And(items) | ast.Or(items):
+            for item in items:
+                _conditions(item, found)
+        case ast.Not(operand):
+            _conditions(operand, found)
+        case ast.Literal():
+            return
+        case _:
+            found[print_node(node)] = None
+
+
+def _formula(node: Any) -> Any:
+    """As nested tuples: ("and", ...), ("or", ...), ("not", x), a condition's text, or a bool."""
+    match node:
+        case ast.And(items):
+            return ("and", *map(_formula, items))
+        case ast.Or(items):
+            return ("or", *map(_formula, items))
+        case ast.Not(operand):
+            return ("not", _formula(operand))
+        case ast.Literal(value):
+            return bool(value)
+    return print_node(node)
+
+
+def _given(f: Any, atom: str, value: bool) -> Any:
+    """A formula in which a condition is known."""
+    if isinstance(f, bool):
+        return f
+    if isinstance(f, str):
+        return value if f == atom else f
+    kind, *items = f
+    if kind == "not":
+        inner = _given(items[0], atom, value)
+        return not inner if isinstance(inner, bool) else ("not", inner)
+    done = [_given(i, atom, value) for i in items]
+    stop = kind == "or"
+    if any(i is stop for i in done):
+        return stop
+    left = [i for i in done if not isinstance(i, bool)]
+    return (not stop) if not left else left[0] if len(left) == 1 else (kind, *left)
+
+
+_NODE = re.compile(r'^\s*(\w+) \[shape=(\w+), style=(\w+), label="((?:[^"\\]|\\.)*)"\];$')
+_EDGE = re.compile(r"^\s*(\w+) -> (\w+);$")
+
+
+def tree(book: Subscriptions, name: str, event: Mapping[str, Any]) -> Picture:
+    """The matching tree of a GRAPH pattern in an event."""
+    told: Any = book.compile().explain(name, dict(event))
+    text = _graphviz(told)
+    if text is None:
+        raise UsageError("this subscription has no GRAPH pattern, and so no matching tree")
+    nodes, arrows = [], []
+    for line in text.splitlines():
+        if found := _NODE.match(line):
+            label = found[4].replace('\\"', '"').replace("\\\\", "\\")
+            nodes.append(Node(found[1], label, found[2] == "ellipse", found[3] == "dashed"))
+        elif found := _EDGE.match(line):
+            arrows.append(Arrow(found[1], found[2]))
+    return Picture(f"matching tree of {name}", tuple(nodes), tuple(arrows))
+
+
+def _graphviz(told: Any) -> str | None:
+    """The drawing inside an explanation, wherever it stands there."""
+    if isinstance(told, GraphExplanation):
+        return told.graphviz
+    for part in getattr(told, "__slots__", None) or getattr(told, "__dict__", {}):
+        value = getattr(told, part, None)
+        for one in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(one, GraphExplanation):
+                return one.graphviz
+            if isinstance(one, str) and one.startswith("digraph matching"):
+                return one
+    return None
+
+
+def cover(entries: Mapping[str, Entry], schemas: Mapping[str, Schema], names: Mapping[str, str]) -> Picture:
+    """Who covers whom: a subscription below others need be tested only when one of them matches."""
+    nodes: list[Node] = []
+    arrows: list[Arrow] = []
+    for stream in dict.fromkeys(e.stream for e in entries.values()):
+        found = CoverSet(None)
+        for id, entry in entries.items():
+            if entry.stream != stream:
+                continue
+            nodes.append(Node(id, names.get(id) or entry.text))
+            try:
+                (body,), schema = checked([Source(entry.text, entry.missing)], schemas[stream])
+                found.add_union(id, union_of(body, entry.missing, schema))
+            except (TooWide, HeadgateError):
+                continue
+        arrows += [Arrow(str(by), str(id), "covers") for id, coverers in found.gates.items() for by in coverers]
+    return Picture("cover", tuple(nodes), tuple(arrows))

@@ -1,0 +1,124 @@
+"""The Spark side of matching: a streaming query over the whole event log of a store.
+
+    python -m headgate.broker.pipeline --store URL --checkpoint FOLDER [--master local[2]]
+
+`headgate serve` runs it as a child and starts it again when it ends; it may as well run elsewhere. It is a call of
+`headgate.spark.start` on every stream, also those that are declared while it runs, with the notifications of the store as
+its sink: a micro-batch is one Spark job then, which is what the time from publishing to delivery hangs on. The query
+starts a batch as soon as there are events. What it has done is told on stdout and written down in the store, so that
+publishers can be asked to wait while it is behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from headgate.errors import HeadgateError
+from headgate.spark.batch import match
+from headgate.spark.session import is_connect, spark_session
+from headgate.spark.source import HeadgateSource
+from headgate.spark.stream import Running, start
+from headgate.store import Store
+from headgate.store.shared import Shared
+from headgate.subscriptions import Subscriptions
+
+NAME = "headgate-broker"
+CONF = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.pollingDelay": "10ms",
+}
+_LOOK_S = 0.2
+
+
+def query(store: Store, checkpoint: str, master: str | None, plans: str | None, most: int, trigger: str) -> Running:
+    """The running query."""
+    local = master is None or master.startswith("local")
+    spark = spark_session(master or "local[2]", NAME, CONF if local else None, ui=False)
+    if not is_connect(spark):
+        spark.sparkContext.setLogLevel("ERROR")
+    warm(spark)
+    spark.dataSource.register(HeadgateSource)
+    options = {"store": store.url, "maxEventsPerTrigger": str(most), "eventsPerPartition": str(max(1, most // 4))}
+    # A checkpoint knows where it is; a new one goes on where another query of this store has left off.
+    options["startingOffsets"] = str(Shared(store.database).progress() or 0)
+    log = spark.readStream.format("headgate").options(**options).load()
+    return start(
+        log, store, "store", checkpoint, on="*", event_id="id", json="body", trigger=trigger, name=NAME, plans=plans
+    )
+
+
+def warm(spark: SparkSession) -> None:
+    """Let the workers load the engine before the first events come, which would wait for it."""
+    book = Subscriptions().stream("warm", {"name": "string", "price": "double", "vol": "bigint"})
+    for number, text in enumerate(("name = 'a' AND price < 1", "vol > 1 OR price > 2", "name LIKE 'a%'", "vol = 3")):
+        book.add(str(number), text, on="warm")
+    rows = [(n, "warm", '{"name": "a", "price": 0.5, "vol": 3}') for n in range(4)]
+    df = spark.createDataFrame(rows, "id bigint, stream string, body string").repartition(2)
+    match(df, book, on="*", event_id="id", json="body").collect()
+
+
+def follow(running: Running, store: Store) -> None:
+    """Tell what the query does, until it ends."""
+    shared = Shared(store.database)
+    seen = shared.progress() or 0
+    while not running.query.exception() and running.query.isActive:
+        said: Any = running.query.lastProgress
+        end = said["sources"][0]["endOffset"] if said is not None else None
+        # An idle query tells of itself too: what counts is how far it has come.
+        last = int((json.loads(end) if isinstance(end, str) else end)["id"]) if end else 0
+        if last > seen:
+            shared.advance(NAME, last)
+            tell("batch", batch=said["batchId"], last=last, events=last - seen, version=store.version)
+            seen = last
+        time.sleep(_LOOK_S)
+    running.wait()
+
+
+def _leave_with_parent() -> None:
+    """The other end of stdin is held by the broker: when it is gone, however it went, there is nobody to match for."""
+    while sys.stdin.buffer.read(65536):
+        pass
+    os._exit(0)
+
+
+def tell(event: str, **facts: Any) -> None:
+    """A line for whoever started this process."""
+    sys.stdout.write(json.dumps({"event": event, "at": time.time(), **facts}) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="headgate.broker.pipeline")
+    parser.add_argument("--store", required=True)
+    parser.add_argument("--checkpoint", required=True)
+    parser.add_argument("--master")
+    parser.add_argument("--plans")
+    parser.add_argument("--most", type=int, default=50_000, help="events in a micro-batch")
+    parser.add_argument("--trigger", default="50 milliseconds")
+    parser.add_argument("--child", action="store_true", help="end when stdin does")
+    given = parser.parse_args()
+    if given.child:
+        threading.Thread(target=_leave_with_parent, daemon=True).start()
+    try:
+        store = Store(given.store)
+        running = query(store, given.checkpoint, given.master, given.plans, given.most, given.trigger)
+        tell("started", query=str(running.query.id))
+        follow(running, store)
+    except HeadgateError as problem:
+        tell("failed", code=problem.code, reason=str(problem))
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""What this broker tells its neighbours: the routing tables of `covering`, kept level with the book.
+
+The book says all there is to know: a subscription that came from a neighbour has that neighbour as its owner. So the
+tables are made anew from it after a crash, and neighbours are told the whole. What is no filter, or too wide for boxes,
+is told and covers nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from headgate.covering.boxes import TooWide, Union
+from headgate.covering.reading import Source, checked, union_of
+from headgate.covering.routing import LOCAL, Router
+from headgate.errors import HeadgateError
+from headgate.schema import Schema
+from headgate.store import Store
+from headgate.store.book import STREAM, Change, apply
+from headgate.subscriptions import Subscriptions
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A subscription as a neighbour hears of it."""
+
+    name: str
+    """Unique in the network: the broker where it was made, and its id there."""
+    stream: str
+    text: str
+    missing: str
+
+
+class Routes:
+    """For one thread. `source` gives the neighbour that a subscription came from, or LOCAL."""
+
+    def __init__(self, me: str, source: Callable[[str], str]) -> None:
+        self._me = me
+        self._source = source
+        self._book = Subscriptions()
+        self._router = Router()
+        self._known: set[str] = set()
+        self.version = 0
+
+    def connect(self, peer: str) -> None:
+        if peer not in self._router.neighbours:
+            self._router.connect(peer)
+
+    def follow(self, store: Store) -> bool:
+        """Take in what has changed in the book; whether anything has."""
+        version = store.version
+        if version == self.version:
+            return False
+        for change in store.changes(self.version, version):
+            self._one(change)
+        self.version = version
+        return True
+
+    def told(self, peer: str) -> dict[str, Told]:
+        """What a neighbour must know."""
+        found = {}
+        for id in map(str, self._router.told(peer)):
+            entry, name = self._book[id], self.network_name(id)
+            found[name] = Told(name, entry.stream, entry.text, entry.missing)
+        return found
+
+    def schema(self, stream: str) -> Schema | None:
+        found = self._book.streams.get(stream)
+        return found if found is not None and found.declared else None
+
+    def network_name(self, id: str) -> str:
+        return id if "/" in id else f"{self._me}/{id}"
+
+    def _one(self, change: Change) -> None:
+        try:
+            apply(self._book, change)
+        except HeadgateError:
+            # It passed the check of the broker that wrote it; what cannot be read here cannot be told.
+            return
+        if change.kind == STREAM:
+            return
+        id = change.name
+        if id not in self._book or self._book[id].paused:
+            if id in self._known:
+                self._known.discard(id)
+                self._router.unsubscribe(id)
+            return
+        source = self._source(id)
+        if source != LOCAL:
+            self.connect(source)
+        self._known.add(id)
+        self._router.subscribe(id, self._union(id), source, stream=self._book[id].stream)
+
+    def _union(self, id: str) -> Union | None:
+        entry = self._book[id]
+        schema = self._book.streams.get(entry.stream)
+        if schema is None:
+            return None
+        try:
+            (body,), found = checked([Source(entry.text, entry.missing)], schema)
+            return union_of(body, entry.missing, found)
+        except (TooWide, HeadgateError):
+            return None

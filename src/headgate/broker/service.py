@@ -1,0 +1,284 @@
+"""The broker as one object: the store, and the threads and tasks that work on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+
+from headgate.broker.delivery.kafka import Topics
+from headgate.broker.delivery.push import Channel, Pusher
+from headgate.broker.delivery.webhook import Webhooks
+from headgate.broker.hub import Hub
+from headgate.broker.limits import Buckets
+from headgate.broker.local import LocalEngine
+from headgate.broker.log import Publisher
+from headgate.broker.metrics import Numbers
+from headgate.broker.peers import Peers
+from headgate.broker.settings import Settings, identity_of
+from headgate.broker.subscribing import KAFKA, PEER, PUSHED, WEBHOOK, Subscribing
+from headgate.broker.supervisor import SparkEngine
+from headgate.broker.tail import Tail
+from headgate.errors import HeadgateError
+from headgate.store import Store
+from headgate.store.keys import Keys
+from headgate.store.logs import Notice
+from headgate.store.outbox import Outbox
+from headgate.store.publications import Publications
+from headgate.store.shared import Shared
+from headgate.store.tickets import Ticket, Tickets
+
+log = logging.getLogger("headgate.broker")
+T = TypeVar("T")
+LEASE_S = 10.0
+_KNOWN = 200_000
+_WINDOW_S = 60.0
+
+
+class Broker:
+    """`start` in the event loop, `stop` in the end; between them `http` calls the parts."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.store = Store(settings.store)
+        database = self.store.database
+        self.tickets = Tickets(database, settings.secret)
+        self.keys = Keys(database, settings.secret)
+        self.outbox = Outbox(database)
+        self.shared = Shared(database)
+        self.numbers = Numbers()
+        self.buckets = Buckets()
+        self.hub = Hub()
+        self.publisher = Publisher(database, Publications(database, self.keys), settings.backlog)
+        self.tail = Tail(database, self._take)
+        self.id = identity_of(settings.data)
+        self.leader = False
+        self._matching = False
+        self.started = time.time()
+        self._book = ThreadPoolExecutor(1, "headgate-book")
+        self._subscribing = Subscribing(self.store, self.tickets, settings)
+        self.engine = self._engine()
+        self._streams: frozenset[str] = frozenset()
+        self._known: dict[str, Ticket | None] = {}
+        self._window: tuple[float, Counter[str]] = (0.0, Counter())
+        self._housekeeping: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.peers = Peers(self)
+
+    def _engine(self) -> SparkEngine | LocalEngine | None:
+        if self.settings.engine == "spark":
+            return SparkEngine(self.settings, self._told)
+        if self.settings.engine == "local":
+            made = LocalEngine(self.settings.store, self._told)
+            self.publisher.written = made.wake
+            return made
+        return None
+
+    # -- life
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.webhooks = Webhooks(self.settings, self.outbox)
+        self.topics = Topics(self.settings.kafka, self.outbox, 10.0) if self.settings.kafka else None
+        self.pusher = Pusher(self.outbox, self.settings, self.numbers, self.family)
+        await run_in_threadpool(self.publisher.look, now=True)
+        await run_in_threadpool(self.tail.start)
+        self.publisher.start()
+        await self._lead()
+        self._housekeeping = asyncio.create_task(self._keep_house())
+        await self.peers.start()
+
+    async def stop(self) -> None:
+        """What was taken in is written, what is under way is finished, connections are told."""
+        self.hub.close()
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        await self.peers.stop()
+        await self.pusher.close()
+        await self.webhooks.close()
+        if self.topics is not None:
+            self.topics.close()
+        await run_in_threadpool(self.publisher.stop)
+        if self.engine is not None and self._matching:
+            await run_in_threadpool(self.engine.stop)
+        await run_in_threadpool(self.tail.stop)
+        with suppress(HeadgateError):  # a lease that cannot be given back runs out
+            for name in ("broker", "matching"):
+                await run_in_threadpool(self.shared.release, name, self.id)
+        self._book.shutdown()
+        self.store.database.close_all()
+
+    @property
+    def ready(self) -> bool:
+        """Matching runs: here, elsewhere by the owner's wish, or at another broker of this store."""
+        return self.engine is None or not self._matching or self.engine.ready.is_set()
+
+    async def _lead(self) -> None:
+        """Of the brokers on a store one delivers and sweeps, and one matches; each by a lease."""
+        was, self.leader = self.leader, await run_in_threadpool(self.shared.lease, "broker", self.id, LEASE_S)
+        if self.engine is not None:
+            mine = await run_in_threadpool(self.shared.lease, "matching", self.id, LEASE_S)
+            if mine and not self._matching:
+                self._matching = True
+                self.engine.start()
+        if self.leader and not was:
+            await self.resume_deliveries()
+
+    # -- the book
+
+    async def book(self, call: Callable[[Subscribing], T]) -> T:
+        """Do something with the book, in the thread that may."""
+        return await asyncio.get_running_loop().run_in_executor(self._book, call, self._subscribing)
+
+    async def has_stream(self, name: str) -> bool:
+        if name not in self._streams:
+            self._streams = frozenset(await self.book(lambda s: s.streams()))
+        return name in self._streams
+
+    async def reading(self, call: Callable[[], T]) -> T:
+        return await run_in_threadpool(call)
+
+    def forget(self, subscription: str) -> None:
+        """What is known of a subscription may have changed."""
+        self._known.pop(subscription, None)
+
+    def known(self, subscription: str) -> Ticket | None:
+        """The row of a subscription, remembered: it is asked for with every notification."""
+        if subscription not in self._known:
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            self._known[subscription] = self.tickets.find(subscription)
+        return self._known[subscription]
+
+    def family(self, subscription: str) -> str:
+        """Sequences wait for their watermark, so their delay is told apart."""
+        row = self._known.get(subscription)
+        return "sequence" if row is not None and row.delivery.get("sequence") else "stateless"
+
+    # -- notifications
+
+    def _take(self, notices: Sequence[Notice]) -> None:
+        """From the tail's thread: count, watch the caps, hand out, wake deliveries."""
+        self.numbers.count("notifications_total", len(notices))
+        self.hub.hand(notices, lambda s: getattr(self.known(s), "owner", None))
+        self._watch(notices)
+        if self._loop is None:
+            return
+        pushed: dict[str, Ticket] = {}
+        for name in {n.subscription for n in notices}:
+            row = self.known(name)
+            if row is not None and row.ended is None and row.delivery.get("kind") in PUSHED:
+                pushed[row.owner if row.delivery["kind"] == PEER and row.owner else name] = row
+        if pushed and self.leader:
+            self._loop.call_soon_threadsafe(self._wake, list(pushed.values()))
+
+    def _watch(self, notices: Sequence[Notice]) -> None:
+        """Pause a subscription that matches too much: it is more likely a mistake than a wish."""
+        began, counts = self._window
+        if time.monotonic() - began > _WINDOW_S:
+            counts = Counter()
+            self._window = (time.monotonic(), counts)
+        counts.update(n.subscription for n in notices)
+        for name in {n.subscription for n in notices}:
+            row = self.known(name)
+            if row is None or row.ended is not None or row.delivery.get("kind") == PEER:
+                continue
+            cap = int(row.delivery.get("cap") or self.settings.cap)
+            if counts[name] > cap:
+                counts[name] = 0
+                reason = f"more than {cap:,} notifications in a minute: it is paused; renew it to go on"
+                self._book.submit(self._capped, name, reason)
+
+    def _capped(self, name: str, reason: str) -> None:
+        try:
+            if self._subscribing.cap(name, reason):
+                self.numbers.count("capped_total")
+                log.warning("subscription %s: %s", name, reason)
+            self.forget(name)
+        except HeadgateError as problem:
+            log.warning("subscription %s could not be paused: %s", name, problem)
+
+    # -- deliveries
+
+    def _wake(self, rows: Sequence[Ticket]) -> None:
+        for row in rows:
+            channel = self.channel(row)
+            if channel is not None:
+                self.pusher.wake(channel)
+
+    def channel(self, row: Ticket) -> Channel | None:
+        name, kind = row.subscription, row.delivery.get("kind")
+        logs = self.store.logs
+        read = lambda since, most: logs.notices_of([name], since, most)  # noqa: E731 - it reads better here
+        if kind == WEBHOOK:
+            key = self.tickets.signing_key(name)
+            return Channel(name, kind, read, partial(self.webhooks.send, name, row.delivery, key))
+        if kind == KAFKA and self.topics is not None:
+            return Channel(name, kind, read, partial(self.topics.send, name, row.delivery), page=500)
+        if kind == PEER and row.owner is not None:
+            return self.peers.channel(row.owner)
+        return None
+
+    async def resume_deliveries(self) -> None:
+        """After a start, or when this broker becomes the one that delivers: take up every cursor."""
+        for name in await run_in_threadpool(self.outbox.cursors):
+            row = await run_in_threadpool(self.tickets.find, name)
+            if row is not None and row.ended is None:
+                self._wake([row])
+        for channel in self.peers.channels():
+            self.pusher.wake(channel)
+
+    # -- matching and the house
+
+    def _told(self, said: dict[str, Any]) -> None:
+        """From a thread of the engine."""
+        if said.get("event") == "batch":
+            self.numbers.count("matched_events_total", int(said["events"]))
+            self.numbers.gauges["book_version"] = float(said["version"])
+            self.tail.wake()
+        elif said.get("event") == "ended":
+            self.numbers.count("matching_restarts_total")
+
+    async def _keep_house(self) -> None:
+        turn = 0
+        while True:
+            try:
+                self.numbers.tick()
+                await run_in_threadpool(self.publisher.look, now=True)
+                await self._lead()
+                if self.leader:
+                    for name in await self.book(lambda s: s.expire(time.time())):
+                        self.ended(name)
+                    if turn % 60 == 59:
+                        await run_in_threadpool(self._sweep)
+            except HeadgateError as problem:
+                log.warning("the store does not answer: %s", problem)
+                self.leader = False
+            turn += 1
+            await asyncio.sleep(1.0)
+
+    def ended(self, subscription: str) -> None:
+        """A subscription is gone: nobody may listen to it any more."""
+        self.forget(subscription)
+        self.pusher.stop(subscription)
+        self.hub.end("subscription", subscription)
+
+    def _sweep(self) -> None:
+        """Forget what is old."""
+        now = time.time()
+        logs = self.store.logs
+        done = self.shared.progress()
+        old = logs.older(now - self.settings.events_kept)
+        logs.trim(old if done is None else min(old, done))
+        logs.trim_notifications(now - self.settings.notifications_kept)
+        self.tickets.purge(now - self.settings.notifications_kept)
+        self.outbox.unsay(now - self.settings.notifications_kept)
+        Publications(self.store.database, self.keys).forget(now - self.settings.events_kept)
