@@ -146,7 +146,7 @@ def by_engine(texts: dict[str, str], batches: Any, missing: str, options: Option
     catalogue = Catalogue({s.stream: s for s in SCHEMAS}, Signatures(tools.registry))
     subscriptions = []
     for name, text in texts.items():
-        scoped = check_pattern(parse_body(asking(text) if operators else text), catalogue)  # type: ignore[arg-type]
+        scoped = check_pattern(parse_body(asking(text) if operators else text), catalogue)  # type: ignore[arg-type]  # patterns
         assert scoped.spine is not None, [str(p) for p in scoped.problems]
         subscriptions.append(Subscription(name, scoped.spine, missing))
         if scoped.spine.publish is not None:
