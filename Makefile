@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCK_FLAGS ?=
+FRESH ?=
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-annotate --no-header --quiet $(LOCK_FLAGS)
 
@@ -12,10 +13,10 @@ COMPILE := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-ha
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup services test kafka quick nightly demo lint types lock clean
+.PHONY: help setup services test kafka quick nightly demo lint types lock clean bench bench-full docs
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1	/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1	/' | expand -t 16
 
 setup: $(READY)  ## create .venv from the lock and make sure of Java 17 or newer
 	@sh scripts/java.sh
@@ -45,6 +46,18 @@ nightly: setup  ## the property tests in their long form
 demo: setup  ## the guided run
 	$(BIN)/headgate demo
 
+# Parts that were done before are kept, so a run that was interrupted goes on; `make bench FRESH=--fresh` begins anew.
+bench: setup  ## measure us and our peers on the reduced set, and write docs/results.md
+	$(BIN)/python -m benchmarks.everything --scale small $(FRESH)
+	$(BIN)/python -m benchmarks.page --scale small
+
+bench-full: setup  ## the same at the papers' sizes: hours
+	$(BIN)/python -m benchmarks.everything --scale paper $(FRESH)
+	$(BIN)/python -m benchmarks.page --scale paper
+
+docs: $(READY)  ## build the documentation into site/; a broken link fails
+	$(BIN)/mkdocs build --strict --quiet
+
 lint: $(READY)  ## ruff: rules and formatting
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -57,5 +70,5 @@ lock: $(READY)  ## write the locks anew; LOCK_FLAGS=--upgrade takes newer versio
 	$(COMPILE) --group setup --constraint requirements.lock --output-file requirements-setup.lock >/dev/null
 
 clean:  ## remove the environment and every cache
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) site .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -76,7 +76,10 @@ def run(scale: str, out: Path) -> Iterator[Row]:
 
 
 def _matching_row(count: int, index: FilterIndex, cuts: list[Cut], events: Any, few: Any, counts: Any) -> Row:
-    plain, seconds = _compiled(cuts, Options(lanes="dense", budget=Budget(variables=0)))
+    plain, seconds = index, 0.0
+    if index.lanes.sparse or len(index.lanes.dense) != 1 or len(index.lanes.dense[0].rows) <= Budget().rows:
+        plain, seconds = _compiled(cuts, Options(lanes="dense", budget=Budget(variables=0)))
+    # Else the engine chose that very program: neither a key paid, nor a BDD.
     dense = scalar.only_dense(plain)
     batch = list(scalar.blocks(plain, few))
     truths = np.concatenate([b.truths(len(dense.rows)) for b in batch])

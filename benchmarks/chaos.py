@@ -70,14 +70,8 @@ class Report:
 # ------------------------------------------------------------------ the query that is killed
 
 
-def victim(folder: Path, last: bool) -> None:
-    """Run the query: until all there is has been read, or until killed."""
-    from pyspark.sql import DataFrame
-
-    from headgate.spark import spark_session, start
-    from headgate.spark.sinks import Files
-
-    conf = {
+def conf(folder: Path) -> dict[str, str]:
+    return {
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -86,8 +80,17 @@ def victim(folder: Path, last: bool) -> None:
         # The account needs the logs whole.
         "spark.sql.streaming.minBatchesToRetain": "100000",
     }
+
+
+def victim(folder: Path, last: bool) -> None:
+    """Run the query: until all there is has been read, or until killed."""
+    from pyspark.sql import DataFrame
+
+    from headgate.spark import spark_session, start
+    from headgate.spark.sinks import Files
+
     # Four attempts a task: a killed Python worker must not end the query.
-    spark = spark_session("local[2,4]", "headgate chaos", conf, ui=False)
+    spark = spark_session("local[2,4]", "headgate chaos", conf(folder), ui=False)
     spark.sparkContext.setLogLevel("ERROR")
     df = spark.readStream.schema("id string, x bigint, y string").option("maxFilesPerTrigger", 1)
     files = Files(str(folder / "out"))
@@ -118,6 +121,9 @@ def victim(folder: Path, last: bool) -> None:
 class World:
     """The folder of a run: events, book, and what chance does to them."""
 
+    module = "benchmarks.chaos"
+    """Where the query that is killed is started from."""
+
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
         self.rng = random.Random(seed)
@@ -129,14 +135,14 @@ class World:
         (folder / "in").mkdir()
 
     def events(self) -> None:
-        rows = (
-            {"id": f"e{self.files}-{i}", "x": self.rng.randrange(100), "y": self.rng.choice("abc")}
-            for i in range(EVENTS)
-        )
+        rows = [self.row(i) for i in range(EVENTS)]
         fresh = self.folder / "fresh.json"
         fresh.write_text("\n".join(map(json.dumps, rows)), "utf-8")
         fresh.replace(self.folder / "in" / f"{self.files:06}.json")
         self.files += 1
+
+    def row(self, i: int) -> dict[str, Any]:
+        return {"id": f"e{self.files}-{i}", "x": self.rng.randrange(100), "y": self.rng.choice("abc")}
 
     def change(self) -> None:
         names = list(self.store.book())
@@ -164,7 +170,7 @@ class World:
 def round_of(world: World, driver: bool) -> None:
     """One life of the query, ended by SIGKILL; of a worker first, and of all of it in the end."""
     with (world.folder / "log").open("a") as log:
-        running = _spawn(world.folder, log, last=False)
+        running = spawn(world, log, last=False)
         try:
             before = world.begun()
             wanted = before + world.rng.randint(1, 3)
@@ -197,7 +203,7 @@ def chaos(folder: Path, rounds: int, seed: int = 1) -> Report:
     for driver in kinds:
         round_of(world, driver)
     with (folder / "log").open("a") as log:
-        done = _spawn(folder, log, last=True).wait(PATIENCE_S)
+        done = spawn(world, log, last=True).wait(PATIENCE_S)
     assert done == 0, (folder / "log").read_text()[-3000:]
     return account(world, kinds)
 
@@ -275,8 +281,8 @@ def _logs(folder: Path) -> list[Path]:
     return [log for log in folder.iterdir() if not log.name.startswith(".") and log.suffix in ("", ".compact")]
 
 
-def _spawn(folder: Path, log: Any, last: bool) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "benchmarks.chaos", "--victim", str(folder), *(["--last"] if last else [])]
+def spawn(world: World, log: Any, last: bool) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", world.module, "--victim", str(world.folder), *(["--last"] if last else [])]
     return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)  # noqa: S603 - this interpreter, this module
 
 

@@ -15,6 +15,7 @@ settings.load_profile("headgate")
 
 HERE = Path(__file__).parent
 SLOW = (
+    "broker",
     "cli",
     "covering",
     "events/test_properties.py",

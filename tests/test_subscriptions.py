@@ -9,8 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from headgate import LanguageErrors, SchemaError, Subscriptions, UsageError
-from headgate.errors import DuplicateName, LimitExceeded, SyntaxProblem, TypeProblem, UnknownName
+from headgate import LanguageErrors, SchemaError, Subscriptions, UsageError, subscriptions
+from headgate.errors import DuplicateName, LanguageError, LimitExceeded, SyntaxProblem, TypeProblem, UnknownName
+from headgate.language import scopes
 from headgate.schema import Schema
 
 STOCK = {"name": "string", "price": "double", "vol": "bigint"}
@@ -385,3 +386,42 @@ def test_all_bad_rows_of_a_table_are_named_and_the_sound_ones_added() -> None:
     ]
     assert caught.value.errors[0].place is not None
     assert list(book) == ["taken", "fine"]
+
+
+PATTERN = "SELECT e1.x AS x FROM FILTER {{x > {0}}} (s) NEXT {{$2.x = $1.x AND t = '{1}' AND DUR < {2}}} s"
+
+
+def streamed() -> Subscriptions:
+    return Subscriptions().stream("s", {"x": "bigint", "t": "string", "at": "bigint"}, time="at")
+
+
+def test_a_pattern_that_differs_in_constants_alone_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    checked = scopes.check_pattern
+
+    def counted(*given: Any) -> Any:
+        asked.append(given)
+        return checked(*given)
+
+    monkeypatch.setattr(subscriptions, "check_pattern", counted)
+    book = streamed().add("a", PATTERN.format(1, "a", 5)).add("b", PATTERN.format(2, "b", 5))
+    assert len(asked) == 1
+    book.add("c", PATTERN.format(2, "b", 6))
+    assert len(asked) == 2, "a length of time is part of the key"
+    rows = [{"x": 3, "t": "a", "at": 1}, {"x": 3, "t": "b", "at": 2}]
+    assert book.compile().match(rows, output="counts").column("subscription").to_pylist() == ["b", "c"]
+
+
+def test_a_known_pattern_with_a_wrong_constant_is_refused() -> None:
+    book = streamed().add("a", PATTERN.format(1, "a", 5))
+    with pytest.raises(LanguageError, match="at most 400 digits"):
+        book.add("b", PATTERN.format("9" * 500, "a", 5))
+    with pytest.raises(LanguageError, match="cannot be compared with"):
+        book.add("b", PATTERN.replace("'{1}'", "{1}").format(1, 7, 5))
+
+
+def test_a_known_pattern_is_checked_again_when_its_stream_has_changed() -> None:
+    book = streamed().add("a", PATTERN.format(1, "a", 5)).remove("a")
+    book.extend("DROP STREAM s; CREATE STREAM s (x STRING, t STRING, at BIGINT) TIME at;")
+    with pytest.raises(LanguageError, match="x"):
+        book.add("a", PATTERN.format(1, "a", 5))

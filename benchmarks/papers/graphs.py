@@ -253,7 +253,7 @@ def draw(rows: list[Row], out: Path) -> None:
     for (title, figure, x, names, log), axis in zip(panels, axes.flat, strict=True):
         for name in names:
             bound = name == "least_nodes"
-            label = "no tree can be smaller" if bound else name
+            label = "no mean can be smaller" if bound else name
             axis.plot(*points(figure, x, name), marker="" if bound else "o", ls="--" if bound else "-", label=label)
         axis.set_title(f"OPS, figure {title}")
         axis.set_xlabel(x.replace("_", " "))

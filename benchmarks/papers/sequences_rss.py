@@ -10,11 +10,11 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+import pyarrow as pa
 
-from headgate.columns import Column, Columns
 from headgate.language.catalogue import Catalogue
 from headgate.language.spine import Spine
-from headgate.schema import Schema, Type
+from headgate.schema import Schema
 from headgate.sequences.shapes import Shapes
 
 SITES, ITEMS, CHANNELS, MOST = 415, 26_623, 5, 100
@@ -22,19 +22,17 @@ SCHEMA = Schema.of("rss", {"website": "bigint", "channel": "bigint", "popularity
 
 
 @lru_cache(maxsize=1)
-def stream() -> Columns:
+def stream() -> pa.Table:
     draw = np.random.default_rng(3)
     weights = 1.0 / np.arange(1, SITES + 1)
     site = draw.choice(SITES, ITEMS, p=weights / weights.sum())
-    there = np.ones(ITEMS, np.bool_)
-    whole = Type.parse("bigint")
     columns = {
         "website": site,
         "channel": site * CHANNELS + draw.integers(0, CHANNELS, ITEMS),
         "popularity": draw.integers(0, MOST, ITEMS),
         "at": np.arange(ITEMS, dtype=np.int64),
     }
-    return Columns("rss", ITEMS, {(name,): Column(whole, there, values) for name, values in columns.items()})
+    return pa.table(columns)
 
 
 def _star(source: str) -> str:

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from headgate.columns import Column, Columns
 from headgate.language import ast
 from headgate.language.ast import TRUE, Node
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
 from headgate.language.scopes import check_pattern
 from headgate.language.spine import DUR, Spine
-from headgate.schema import Path, Schema, Type
+from headgate.schema import Schema
 from headgate.sequences.algebra import simplify
 from headgate.sequences.filled import Filled, Part, part
 
@@ -47,17 +47,11 @@ class Setting:
     duration: int = 20
 
 
-def stream(events: int, seed: int = 1) -> Columns:
+def stream(events: int, seed: int = 1) -> pa.Table:
     draw = np.random.default_rng(seed)
-    there = np.ones(events, np.bool_)
-    whole, real = Type.parse("bigint"), Type.parse("double")
-    columns: dict[Path, Column] = {}
-    for i in range(DISCRETE):
-        columns[f"d{i}",] = Column(whole, there, draw.integers(0, DOMAIN, events))
-    for i in range(CONTINUOUS):
-        columns[f"c{i}",] = Column(real, there, draw.random(events))
-    columns["at",] = Column(Type.parse("bigint"), there, np.arange(events, dtype=np.int64))
-    return Columns("s", events, columns)
+    columns: dict[str, NDArray[Any]] = {f"d{i}": draw.integers(0, DOMAIN, events) for i in range(DISCRETE)}
+    columns |= {f"c{i}": draw.random(events) for i in range(CONTINUOUS)}
+    return pa.table({**columns, "at": np.arange(events, dtype=np.int64)})
 
 
 @dataclass(frozen=True)

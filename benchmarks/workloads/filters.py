@@ -5,6 +5,7 @@ Where a paper does not say how its workload was drawn, what was guessed stands i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from random import Random
 from typing import Any
@@ -153,7 +154,7 @@ def abe_texts(count: int, zipf: float = 0.5, seed: int = 1) -> Iterator[str]:
     cardinality = _cardinalities()
 
     def predicate() -> str:
-        a = min(int(np.searchsorted(weights, rng.random())), ABE_ATTRIBUTES - 1)
+        a = min(bisect_left(weights, rng.random()), ABE_ATTRIBUTES - 1)
         op = rng.choice(("=", "<>", "<", "<=", ">", ">=", "="))
         return f"a{a} {op} {rng.randrange(cardinality[a])}"
 

@@ -45,7 +45,7 @@ def main(name: str) -> None:
         assert engine.source is not None
         matched = {int(e) for e, s in zip(hits.event, hits.slot, strict=True) if s == 0}
         missed = next(e for e in range(batch.columns.rows) if e not in matched)
-        graph = engine.read(engine.source, batch.columns, hits.event[:0]).graphs[missed]
+        graph = engine.read(engine.source, batch.columns, hits.event[:0])[missed]
         assert isinstance(graph, EventGraph)
         print(f"\nwhy event {missed} is no {subscriptions[0].name}:")
         print(explain(compile_pattern(first, engine.prefixes), graph, ontology, engine.prefixes))

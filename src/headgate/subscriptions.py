@@ -28,8 +28,9 @@ from headgate.graphs.rdf import SUFFIXES
 from headgate.language import ast
 from headgate.language.catalogue import Catalogue, OntologyText, nearest
 from headgate.language.check import Checked, check_filter
+from headgate.language.declared import declared
 from headgate.language.forms import Form, cut
-from headgate.language.normal import MODES, fold
+from headgate.language.normal import MODES
 from headgate.language.parser import parse_statement, parse_tokens
 from headgate.language.scopes import check_pattern
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
@@ -39,7 +40,8 @@ from headgate.plan.covered import cover_of
 from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
 from headgate.plan.tools import Signatures, Tools
-from headgate.schema import Attribute, Schema, Type
+from headgate.schema import Schema, Type
+from headgate.sequences.shapes import Keys
 
 ANONYMOUS = "events"
 """The stream of a subscription that names none, in a book that declares none."""
@@ -55,6 +57,9 @@ class Subscriptions:
         self._folder = FilePath()
         self._entries: dict[str, Entry] = {}
         self._checked: dict[tuple[Form, str], bool] = {}
+        self._patterns = Keys()
+        self._sound: set[tuple[str, tuple[str, ...]]] = set()
+        """The keys of patterns that were checked against the definitions as they are."""
         self._plan: Plan | None = None
         self._changed: dict[str, None] = {}
         self._merge: Merge | None = None
@@ -78,6 +83,7 @@ class Subscriptions:
             hint = "declare a stream before the first subscription on it"
             raise DuplicateName(f"stream {schema.stream} is in use without a declaration", hint, at=at)
         self._catalogue.streams[schema.stream] = schema
+        self._sound.clear()
 
     @property
     def streams(self) -> Mapping[str, Schema]:
@@ -200,7 +206,16 @@ class Subscriptions:
         return [tokens.error(p) for p in found.problems], found.learned
 
     def _check_sequence(self, tokens: Tokens) -> list[LanguageError]:
-        """The problems of a pattern. What it PUBLISHes, and teaches of undeclared streams, is kept if there are none."""
+        """The problems of a pattern. What it PUBLISHes, and teaches of undeclared streams, is kept if there are none.
+
+        A pattern that differs from a checked one in constants alone is not checked again.
+        """
+        try:
+            key = self._patterns.key(tokens)
+        except LanguageError:
+            key = None  # the check of the whole says what is wrong, and where
+        if key is not None and key in self._sound:
+            return []
         pattern = parse_tokens(tokens)
         if not isinstance(pattern, ast.Pattern):
             return [tokens.error(SyntaxProblem("a subscription is a predicate, or SELECT ... FROM ...", at=0))]
@@ -216,6 +231,8 @@ class Subscriptions:
         if made is not None:
             known[made] = scoped.spine.schema
             self._catalogue.published[made] = made
+        elif key is not None:
+            self._sound.add(key)
         return []
 
     # -- scripts and tables
@@ -258,11 +275,12 @@ class Subscriptions:
     def _run(self, statement: ast.Statement, tokens: Tokens) -> None:
         match statement:
             case ast.CreateStream():
-                self._declare(_schema(statement), at=statement.at)
+                self._declare(declared(statement), at=statement.at)
                 if statement.graph is not None:
                     self._catalogue.templates[statement.name] = statement.graph
             case ast.Prefix(name, iri):
                 self._catalogue.prefixes[name] = iri
+                self._sound.clear()
             case ast.CreateOntology(name, source):
                 self._catalogue.ontologies[name] = self._read_ontology(source, statement.at)
             case ast.CreateSubscription():
@@ -317,6 +335,7 @@ class Subscriptions:
                 f"stream {name} is in use by subscription {user}", "drop its subscriptions first", at=at
             )
         del known[name]
+        self._sound.clear()
         if kind == "STREAM":
             # It may come back with other types: what was checked and compiled for it no longer says anything.
             self._checked = {key: True for key in self._checked if key[1] != name}
@@ -362,8 +381,9 @@ class Subscriptions:
     # -- analysing
 
     def analyse(self) -> list[Finding]:
-        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same or that others cover."""
-        return analyse(self._entries, self._catalogue.streams)
+        """What is odd about the book: contradictions, tautologies, subscriptions that mean the same or that others cover,
+        and sequences whose state has no bound."""
+        return analyse(self._entries, self._catalogue)
 
     def covered(self, name: str) -> Cover:
         """Whether the other subscriptions on its stream cover this one, and which of them do it together."""
@@ -412,38 +432,6 @@ class Subscriptions:
     def part(self, names: Iterable[str]) -> Plan:
         """A plan of some of the subscriptions alone, with the streams of the whole book: a shard of a large one."""
         return Plan.of({name: self._entry(name) for name in names}, self._catalogue, self._tools, None, [])
-
-
-def _schema(statement: ast.CreateStream) -> Schema:
-    attributes: dict[ast.Path, Attribute] = {}
-    for column in statement.columns:
-        try:
-            kind = Type.parse(column.type)
-        except SchemaError as e:
-            raise TypeProblem(e.message, e.hint, at=column.at + 1) from None
-        if column.path in attributes:
-            raise DuplicateName(f"column {'.'.join(column.path)} is declared twice", at=column.at)
-        default = fold(column.default) if column.default is not None else None
-        value = _default(default.value, kind, column) if isinstance(default, ast.Literal) else None
-        attributes[column.path] = Attribute(column.path, kind, value, column.not_null)
-    for path in statement.time:
-        if path not in attributes:
-            raise UnknownName(f"the TIME attribute {'.'.join(path)} is not declared", at=statement.at)
-    try:
-        return Schema(statement.name, attributes, statement.time)
-    except SchemaError as e:
-        raise TypeProblem(e.message, e.hint, at=statement.at) from None
-
-
-def _default(value: Any, kind: Type, column: ast.ColumnDefinition) -> Any:
-    """The DEFAULT as a value of its column's type."""
-    types: dict[str, Any] = {"boolean": bool, "bigint": int, "double": (int, float), "string": str, "timestamp": int}
-    wanted = types.get(kind.kind)
-    if value is None:
-        return None
-    if kind.array or wanted is None or not isinstance(value, wanted) or (isinstance(value, bool) != (wanted is bool)):
-        raise TypeProblem(f"the DEFAULT does not fit {kind}", "give a literal of the column's type", at=column.at)
-    return float(value) if kind.kind == "double" else value
 
 
 def _as(tokens: Tokens) -> int:

@@ -50,8 +50,8 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, store: str | None = None, **changes: Any) -> Iterator[Running]:
-    """A broker with the local engine, until the end of the block."""
+def running(folder: Path, store: str | None = None, *, lead: bool = True, **changes: Any) -> Iterator[Running]:
+    """A broker with the local engine, until the end of the block; unless another one leads, it does."""
     given: dict[str, Any] = {"engine": "local", "name": "tests", **changes}
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -62,7 +62,7 @@ def running(folder: Path, store: str | None = None, **changes: Any) -> Iterator[
     thread.start()
     try:
         until(lambda: made.started, "the server")
-        until(lambda: app.state.broker.ready and app.state.broker.leader, "the broker")
+        until(lambda: app.state.broker.ready and app.state.broker.leader == lead, "the broker")
         yield Running(app.state.broker, url, made)
     finally:
         made.should_exit = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,12 @@ class Page:
         self._browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", self.one(id))
         self.one(id).click()
 
+    def fewer(self, rows: int) -> bool:
+        return len(self.all("#mine tr")) < rows
+
     def complaints(self) -> list[str]:
-        return [str(e["message"]) for e in self._browser.get_log("browser") if e["level"] == "SEVERE"]
+        driver: Any = self._browser
+        return [str(e["message"]) for e in driver.get_log("browser") if e["level"] == "SEVERE"]
 
 
 def test_the_whole_round_on_the_page(broker: Running, browser: webdriver.Chrome, tmp_path: Path) -> None:
@@ -110,10 +115,11 @@ def test_the_whole_round_on_the_page(broker: Running, browser: webdriver.Chrome,
     shot = os.environ.get("HEADGATE_SCREENSHOT") or str(tmp_path / "page.png")
     browser.save_screenshot(shot)
 
-    for left in (1, 0):
-        button = page.all("#mine button[aria-label^=Unsubscribe]")[0]
-        browser.execute_script("arguments[0].click()", button)
-        page.until(lambda n=left: len(page.all("#mine tr")) == n, "one row less")
+    for _ in range(2):
+        before = len(page.all("#mine tr"))
+        browser.execute_script("arguments[0].click()", page.all("#mine button[aria-label^=Unsubscribe]")[0])
+        page.until(partial(page.fewer, before), "one row less")
+    assert page.all("#mine tr") == []
     assert page.complaints() == []
 
 
@@ -130,6 +136,7 @@ def test_the_page_asks_nobody_else(broker: Running) -> None:
 
 def test_every_field_of_the_page_has_a_name(broker: Running, browser: webdriver.Chrome) -> None:
     page = Page(browser, broker.url)
+    Select(page.one("delivery")).select_by_visible_text("webhook")
     for field in page.all("input, select, textarea, button"):
         assert field.accessible_name, field.get_attribute("outerHTML")
 
@@ -137,8 +144,12 @@ def test_every_field_of_the_page_has_a_name(broker: Running, browser: webdriver.
 @pytest.mark.parametrize(
     ("kind", "text", "parts"),
     [
-        ("diagram", "vol > 5 AND (price < 1 OR NOT name = 'IBM')", ["vol &gt; 5", "no match", "yes"]),
-        ("automaton", "SELECT * FROM stock AS a NEXT {$2.name = $1.name} stock AS b", ["start", "accept", "forward"]),
+        ("diagram", "vol > 5 AND (price < 1 OR NOT name = 'IBM')", ["vol &gt; 5", "no match", "else"]),
+        (
+            "automaton",
+            "SELECT * FROM stock AS a NEXT {$2.name = $1.name} stock AS b",
+            ["start", "accept", "b.name = a.name"],
+        ),
     ],
 )
 def test_a_text_is_drawn(broker: Running, kind: str, text: str, parts: list[str]) -> None:
@@ -157,3 +168,16 @@ def test_a_cover_is_drawn_of_ones_own(broker: Running) -> None:
         drawn = http.post("/v1/picture", json={"kind": "cover"}, headers={"Headgate-Tickets": tickets}).text
     assert "&lt;wide&gt;" in drawn and "narrow" in drawn
     assert drawn.count("covers") == 1
+
+
+def test_the_matching_tree_of_a_pattern_in_an_event_is_drawn(broker: Running) -> None:
+    with broker.client() as client, broker.http() as http:
+        client.declare("offers", {"about": "graph"})
+        text = "GRAPH { _:H a <urn:x:Sale> ; <urn:x:price> ?p . FILTER (?p < 400) }"
+        event = {"about": "_:H a <urn:x:Sale> ; <urn:x:price> 350 ."}
+        wish = {"kind": "tree", "text": text, "stream": "offers", "event": event}
+        drawn = http.post("/v1/picture", json=wish).text
+        assert "?p = " in drawn and "350" in drawn
+        refused = http.post("/v1/picture", json={"kind": "automaton", "text": "vol > 1", "stream": "stock"})
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == "this subscription has no automaton"

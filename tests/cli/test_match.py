@@ -272,3 +272,44 @@ def test_a_sequence_goes_on_from_batch_to_batch(output: str, monkeypatch: pytest
     assert (rows if output == "counts" else len(rows)) == (
         [{"subscription": "q", "count": 2}] if output == "counts" else 2
     )
+
+
+def test_events_from_a_live_pipe_are_matched_as_they_come(tmp_path: Path) -> None:
+    """One event is written, its match awaited, then the next: nothing is held back until the end."""
+    rules = tmp_path / "live.hg"
+    rules.write_text("CREATE STREAM s (x BIGINT, at BIGINT) TIME at;\nCREATE SUBSCRIPTION big AS x > 3;\n")
+    for options in ([], ["--json"]):
+        command = [sys.executable, "-m", "headgate.cli", "match", str(rules), "-", *options]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+            assert run.stdin is not None
+            assert run.stdout is not None
+            for number in range(3):
+                run.stdin.write(b'{"x": 5, "at": %d}\n' % number)
+                run.stdin.flush()
+                assert b"big" in run.stdout.readline()
+            run.stdin.close()
+            assert run.stdout.read() == b""
+            assert run.wait(60) == 0
+
+
+def test_a_pause_does_not_part_the_events_of_one_instant(tmp_path: Path) -> None:
+    """A run may go on only if no event of the instant fits theta; half of an instant must not be decided."""
+    rules = tmp_path / "live.hg"
+    rules.write_text(
+        "CREATE STREAM s (x BIGINT, at BIGINT) TIME at;\n"
+        "CREATE SUBSCRIPTION up AS SELECT e1.x AS a, e2.x AS b FROM FILTER {x = 1} (s) NEXT {$2.x > $1.x} s;\n"
+        "CREATE SUBSCRIPTION any AS x > 0;\n"
+    )
+    command = [sys.executable, "-m", "headgate.cli", "match", str(rules), "-", "--json", "--stream", "s"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdin is not None
+        assert run.stdout is not None
+        found = []
+        for event in ({"x": 1, "at": 1}, {"x": 5, "at": 2}, {"x": 6, "at": 2}):
+            run.stdin.write(json.dumps(event).encode() + b"\n")
+            run.stdin.flush()
+            found.append(json.loads(run.stdout.readline())["subscription"])
+        rest, told = run.communicate(timeout=60)
+    assert found == ["any"] * 3
+    assert [json.loads(line)["output"] for line in rest.splitlines()] == [{"a": 1, "b": 5}, {"a": 1, "b": 6}]
+    assert told == b"", "no event is late"

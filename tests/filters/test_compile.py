@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from headgate.columns import Columns
+from headgate.filters import opening
 from headgate.filters.compile import Options, Where
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.language.forms import cut
@@ -15,6 +16,13 @@ from headgate.schema import Schema
 STREAM = Schema.of("s", {"key": "bigint", "n": "bigint", "flag": "boolean", "t": "string"})
 KEYS = [f"key = {k}" for k in range(200)]
 """Two hundred constants: an equality on `key` is selective."""
+
+
+@pytest.fixture(autouse=True)
+def lanes_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that two hundred subscriptions show what thousands would; `test_opening` has the real costs."""
+    monkeypatch.setattr(opening, "LANE", 0.0)
+    monkeypatch.setattr(opening, "COLUMN", 0.0)
 
 
 def index(texts: list[str], missing: str = "null", sample: Columns | None = None, **options: Any) -> FilterIndex:
@@ -115,7 +123,10 @@ def test_the_selectivity_of_a_subscription_is_that_of_its_best_key() -> None:
 def test_an_index_says_where_a_subscription_is_and_why() -> None:
     made = index([*KEYS, "key = 7", "flag", "FALSE"])
     assert made.lane(200) == "filed under a key; its best key lets an estimated 0.22% of the events through"
-    assert made.lane(201) == "dense program; its best key lets an estimated 30.00% of the events through"
+    assert (
+        made.lane(201)
+        == "dense program: filing it would not pay; its best key lets an estimated 30.00% of the events through"
+    )
     assert made.lane(202) == "nowhere: it can never match"
     assert made.stats()["subscriptions"] == {"never": 1, "dense": 1, "sparse": 201, "both": 0}
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headgate import Subscriptions, operator
 from headgate.errors import UnknownName
 from headgate.filters.meaning import Meanings
+from headgate.language.catalogue import Catalogue
 from headgate.language.forms import cut
 from headgate.language.parser import parse_body
 from headgate.language.tokens import tokenise
@@ -83,7 +84,7 @@ def test_a_book_that_is_too_large_for_the_time_is_said_to_be_unchecked() -> None
     made = Subscriptions().stream("s", {"x": "double"})
     for i in range(10):
         made.add(f"n{i}", f"x > {i}")
-    last = analyse({n: made[n] for n in made}, made.streams, budget=0.0)[-1]
+    last = analyse({n: made[n] for n in made}, Catalogue(streams=dict(made.streams)), budget=0.0)[-1]
     assert (last.kind, last.message) == (
         "unchecked",
         "10 subscriptions were not looked at for cover: the 0 s for it were spent",
@@ -147,3 +148,22 @@ def test_meanings_agree_with_brute_force(a: str, b: str, modes: tuple[str, str])
 @pytest.mark.parametrize(("text", "contradiction"), [("i > 3 AND i < 4", True), ("d > 3 AND d < 4", False)])
 def test_between_two_neighbours_there_is_no_whole_number(text: str, contradiction: bool) -> None:
     assert Meanings([(cut(tokenise(text)), "null")], SCHEMA).is_contradiction(0) is contradiction
+
+
+def test_a_sequence_whose_runs_may_wait_for_ever_is_told() -> None:
+    made = Subscriptions().stream("s", {"x": "bigint", "at": "bigint"}, time="at")
+    made.add("bounded", "SELECT * FROM s NEXT {$2.x = $1.x AND DUR < 5} s")
+    made.add("endless", "SELECT * FROM s NEXT {$2.x = $1.x} s")
+    made.add("exact", "SELECT * FROM s NEXT {$2.x = $1.x AND DUR = 5} s")
+    assert [(f.kind, f.subscriptions, str(f)) for f in made.analyse()] == [
+        (
+            "sequence",
+            ("endless",),
+            "endless: e2 is awaited without an upper bound on DUR: runs may wait for ever",
+        ),
+        (
+            "sequence",
+            ("exact",),
+            "exact: DUR = 5 holds only if an event comes at that very tick: use >= or <=",
+        ),
+    ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,63 @@ def test_a_plan_that_is_cut_short_is_refused(tmp_path: Path, kept: int) -> None:
     (tmp_path / "p").write_bytes((tmp_path / "p").read_bytes()[:kept])
     with pytest.raises(PlanError, match=r"is no plan|is cut short"):
         Plan.open(tmp_path / "p")
+
+
+SMAPS = """
+import re
+from pathlib import Path
+
+def mapped(path):
+    # Kilobytes of the mappings of one file in this process, by the kernel's names.
+    found = {}
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            inside = line.endswith(path)
+        elif inside and line.endswith(" kB"):
+            name, kilobytes = line.split(":")
+            found[name] = found.get(name, 0) + int(kilobytes.split()[0])
+    return found
+"""
+READER = """
+import json, sys
+import headgate as hg
+plan = hg.Plan.open(sys.argv[1])
+events = [{"key": k, "x": k % 100} for k in range(0, 20_000, 7)]
+print(plan.match(events, output="counts").num_rows, flush=True)
+sys.stdin.readline()  # until the other process has read the same pages
+print(json.dumps(mapped(sys.argv[1])), flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="the kernel does not tell")
+def test_two_processes_share_the_pages_of_a_plan_file(tmp_path: Path) -> None:
+    made = Subscriptions()
+    made.stream("s", {"key": "bigint", "x": "bigint"})
+    for k in range(20_000):
+        made.add(f"subscription {k}", f"key = {k} AND x >= {k % 100}")
+    path = tmp_path / "plan"
+    made.compile().save(path)
+    command = [sys.executable, "-c", SMAPS + READER, str(path)]
+    with ExitStack() as stack:
+        readers = []
+        for _ in range(2):
+            started = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            readers.append(stack.enter_context(started))
+        counts = [int(r.stdout.readline()) for r in readers if r.stdout is not None]
+        assert counts == [2_858, 2_858]
+        told = []
+        for reader in readers:
+            assert reader.stdin is not None
+            assert reader.stdout is not None
+            reader.stdin.write("\n")
+            reader.stdin.flush()
+            told.append(json.loads(reader.stdout.readline()))
+        for reader in readers:
+            reader.communicate("\n", timeout=60)
+    for smaps in told:
+        assert smaps["Size"] * 1024 >= path.stat().st_size
+        assert smaps["Rss"] > 500
+        assert smaps["Private_Dirty"] + smaps["Shared_Dirty"] == 0, "nobody has a copy of a page"
+        assert smaps["Shared_Clean"] >= 0.9 * smaps["Rss"], "both read the same pages"

@@ -199,3 +199,30 @@ def test_a_sequence_matches_with_the_events_it_was_made_of() -> None:
     )
     found = made.compile().match([{"x": 1}, {"x": 2}, {"x": 3}]).to_pylist()
     assert [(m["event"], m["output"]) for m in found] == [(1, '{"p":1,"q":2}'), (2, '{"p":2,"q":3}')]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = NULL", "NOT (a = NULL)", "NOT (NULL < a)", "NOT (a <> NULL)", "ALL(a) = NULL", "NOT (ALL(a) = NULL)",
+     "NOT (a + 1 = NULL)", "NOT (a < 1 + NULL)", "NOT (t = NULL)", "NOT (a IN (NULL))", "NOT (x = NULL)"],
+)  # fmt: skip
+def test_an_array_compared_with_null_is_what_the_oracle_says(text: str) -> None:
+    """ANY over an empty array is FALSE and ALL is TRUE, whatever it is compared with."""
+    book = Subscriptions().stream("s", {"a": "array<bigint>", "t": "array<string>", "x": "bigint"})
+    for mode in ("null", "strict", "default"):
+        book.add(mode, text, missing=mode)
+    rows: list[dict[str, Any]] = [{"a": [], "t": []}, {"a": [1], "t": ["x"]}, {}, {"a": [None], "t": [None]}]
+    assert book.compile().match(rows).equals(oracle_match(book, rows))
+
+
+def test_not_an_empty_array_equal_to_null_is_true() -> None:
+    book = Subscriptions().stream("s", {"a": "array<bigint>"}).add("n", "NOT (a = NULL)")
+    assert book.compile().match([{"a": []}, {"a": [1]}, {}], output="counts").to_pylist() == [
+        {"subscription": "n", "count": 1}
+    ]
+
+
+def test_an_event_without_its_time_stays_behind_the_event_before_it() -> None:
+    book = Subscriptions().stream("s", {"x": "bigint", "at": "bigint"}, time="at").add("any", "x > 0")
+    rows = [{"x": 1}, {"x": 1, "at": 9}, {"x": 1}, {"x": 1, "at": -5}]
+    assert book.compile().match(rows).column("event").to_pylist() == [0, 3, 1, 2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import headgate as hg
 from headgate.spark import shards
 from headgate.spark.follow import Follower
 from headgate.spark.frame import EVENT
@@ -101,12 +99,14 @@ def test_when_much_has_changed_the_large_plans_are_made_anew_beside_the_work(
         assert time.monotonic() < deadline, "the plans were never made anew"
 
 
-def test_a_sequence_that_comes_later_is_left_out_and_said_so(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_sequences_are_a_plan_of_their_own_and_change_with_the_book(store: Store) -> None:
     follower = Follower(store)
-    before = matches(follower.at(store.version))
+    before = follower.at(store.version)
+    assert before.sequences is None
     store.add("pattern", "SELECT * FROM s NEXT {$2.x = $1.x} s", on="s")
-    with caplog.at_level(logging.WARNING, "headgate.spark"):
-        assert matches(follower.at(store.version)) == before
-    assert "subscription pattern is a sequence, which needs state: it is left out" in caplog.text
-    with pytest.raises(hg.UsageError, match="the book has sequences, which need state"):
-        shards.shards(store.book())
+    parts = follower.at(store.version)
+    assert matches(parts) == matches(before)
+    assert parts.sequences is not None
+    assert list(parts.sequences.names()) == ["pattern"]
+    store.remove("pattern")
+    assert follower.at(store.version).sequences is None

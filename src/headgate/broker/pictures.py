@@ -1,7 +1,7 @@
 """Pictures for the page: an automaton, a decision diagram, a matching tree, a cover; as SVG, without any program to draw it.
 
-A picture is nodes and arrows. Nodes stand in layers by their distance from those that nothing points to, and in a layer
-by the middle of what points to them.
+Explanations give their pictures as Graphviz text, which is read here. A picture is nodes and arrows. Nodes stand in
+layers by their distance from those that nothing points to, and in a layer by the middle of what points to them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,10 @@ from headgate.covering.boxes import TooWide
 from headgate.covering.coverset import CoverSet
 from headgate.covering.reading import Source, checked, union_of
 from headgate.errors import HeadgateError, UsageError
-from headgate.graphs.explain import GraphExplanation
-from headgate.language import ast
-from headgate.language.forms import cut
-from headgate.language.printer import print_node
-from headgate.language.tokens import tokenise
 from headgate.plan import Entry
 from headgate.schema import Schema
-from headgate.sequences.explain import draw
 from headgate.subscriptions import Subscriptions
 
-_MOST_NODES = 400
 _LETTER, _ROW, _GAP, _LINE = 7.2, 84, 26, 34
 
 
@@ -147,139 +140,46 @@ def _cut(text: str) -> str:
 
 # -- what is drawn
 
-
-def automaton(book: Subscriptions, name: str) -> Picture:
-    """The automaton of a sequence."""
-    index = book.compile().sequences
-    if index is None:
-        raise UsageError("this is no sequence, and has no automaton", "a filter has a decision diagram")
-    drawn = draw(index, name)
-    arrows = tuple(Arrow(t.source, t.target, f"{t.kind}: {t.label}", t.kind != "forward") for t in drawn.transitions)
-    return Picture(f"automaton of {name}", tuple(Node(n, n) for n in drawn.nodes), arrows)
+_ID = r'"(?:[^"\\\\]|\\\\.)*"|\w+'
+_EDGE = re.compile(rf"^\s*({_ID}) -> ({_ID})(?: \[(.*)\])?;$")
+_NODE = re.compile(rf"^\s*({_ID}) \[(.*)\];$")
+_ATTRIBUTE = re.compile(rf"(\w+)=({_ID})")
 
 
-def diagram(text: str) -> Picture:
-    """The reduced decision diagram of a filter, over its conditions in the order of the text.
-
-    The engine shares diagrams over all subscriptions and chooses the order; this one is for the eye.
-    """
-    tokens = tokenise(text)
-    if tokens.kinds[:1] == ["SELECT"]:
-        raise UsageError("a sequence has no decision diagram", "it has an automaton")
-    body = cut(tokens).body()
-    order: dict[str, None] = {}
-    _conditions(body, order)
-    atoms = list(order)
+def read(title: str, graphviz: str) -> Picture:
+    """A picture from the Graphviz text of an explanation: a node or an arrow a line."""
     nodes: dict[str, Node] = {}
-    arrows: dict[tuple[str, str], Arrow] = {}
-    made: dict[Any, str] = {}
-    unique: dict[tuple[int, str, str], str] = {}
-
-    def leaf(value: bool) -> str:
-        id = str(value)
-        nodes[id] = Node(id, "match" if value else "no match", round=False)
-        return id
-
-    def build(rest: Any, at: int) -> str:
-        if isinstance(rest, bool):
-            return leaf(rest)
-        key = (repr(rest), at)
-        if key in made:
-            return made[key]
-        if len(nodes) > _MOST_NODES:
-            raise UsageError(f"the diagram has more than {_MOST_NODES} nodes", "it is too large to look at")
-        low, high = build(_given(rest, atoms[at], False), at + 1), build(_given(rest, atoms[at], True), at + 1)
-        if low == high:
-            made[key] = low
-            return low
-        id = unique.setdefault((at, low, high), f"n{len(unique)}")
-        nodes[id] = Node(id, atoms[at])
-        arrows[id, "low"] = Arrow(id, low, "no", dashed=True)
-        arrows[id, "high"] = Arrow(id, high, "yes")
-        made[key] = id
-        return id
-
-    build(_formula(body), 0)
-    return Picture(f"decision diagram of {text}", tuple(nodes.values()), tuple(arrows.values()))
+    arrows = []
+    for line in graphviz.splitlines():
+        if found := _EDGE.match(line):
+            said = _attributes(found[3] or "")
+            dashed = said.get("style") in ("dashed", "dotted")
+            arrows.append(Arrow(_plain(found[1]), _plain(found[2]), said.get("label", ""), dashed))
+        elif (found := _NODE.match(line)) and found[1] != "node":
+            id, said = _plain(found[1]), _attributes(found[2])
+            nodes[id] = Node(id, said.get("label", id), said.get("shape") != "box", said.get("style") == "dashed")
+    return Picture(title, tuple(nodes.values()), tuple(arrows))
 
 
-def _conditions(node: Any, found: dict[str, None]) -> None:
-    match node:
-        case ast.And(items) | ast.Or(items):
-            for item in items:
-                _conditions(item, found)
-        case ast.Not(operand):
-            _conditions(operand, found)
-        case ast.Literal():
-            return
-        case _:
-            found[print_node(node)] = None
+def _attributes(text: str) -> dict[str, str]:
+    return {name: _plain(value) for name, value in _ATTRIBUTE.findall(text)}
 
 
-def _formula(node: Any) -> Any:
-    """As nested tuples: ("and", ...), ("or", ...), ("not", x), a condition's text, or a bool."""
-    match node:
-        case ast.And(items):
-            return ("and", *map(_formula, items))
-        case ast.Or(items):
-            return ("or", *map(_formula, items))
-        case ast.Not(operand):
-            return ("not", _formula(operand))
-        case ast.Literal(value):
-            return bool(value)
-    return print_node(node)
+def _plain(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if text.startswith('"') else text
 
 
-def _given(f: Any, atom: str, value: bool) -> Any:
-    """A formula in which a condition is known."""
-    if isinstance(f, bool):
-        return f
-    if isinstance(f, str):
-        return value if f == atom else f
-    kind, *items = f
-    if kind == "not":
-        inner = _given(items[0], atom, value)
-        return not inner if isinstance(inner, bool) else ("not", inner)
-    done = [_given(i, atom, value) for i in items]
-    stop = kind == "or"
-    if any(i is stop for i in done):
-        return stop
-    left = [i for i in done if not isinstance(i, bool)]
-    return (not stop) if not left else left[0] if len(left) == 1 else (kind, *left)
+TITLES = {"automaton": "automaton of ", "tree": "matching tree of ", "diagram": ""}
+"""By the kind of a picture, what the title of an explanation's picture begins with."""
 
 
-_NODE = re.compile(r'^\s*(\w+) \[shape=(\w+), style=(\w+), label="((?:[^"\\]|\\.)*)"\];$')
-_EDGE = re.compile(r"^\s*(\w+) -> (\w+);$")
-
-
-def tree(book: Subscriptions, name: str, event: Mapping[str, Any]) -> Picture:
-    """The matching tree of a GRAPH pattern in an event."""
-    told: Any = book.compile().explain(name, dict(event))
-    text = _graphviz(told)
-    if text is None:
-        raise UsageError("this subscription has no GRAPH pattern, and so no matching tree")
-    nodes, arrows = [], []
-    for line in text.splitlines():
-        if found := _NODE.match(line):
-            label = found[4].replace('\\"', '"').replace("\\\\", "\\")
-            nodes.append(Node(found[1], label, found[2] == "ellipse", found[3] == "dashed"))
-        elif found := _EDGE.match(line):
-            arrows.append(Arrow(found[1], found[2]))
-    return Picture(f"matching tree of {name}", tuple(nodes), tuple(arrows))
-
-
-def _graphviz(told: Any) -> str | None:
-    """The drawing inside an explanation, wherever it stands there."""
-    if isinstance(told, GraphExplanation):
-        return told.graphviz
-    for part in getattr(told, "__slots__", None) or getattr(told, "__dict__", {}):
-        value = getattr(told, part, None)
-        for one in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(one, GraphExplanation):
-                return one.graphviz
-            if isinstance(one, str) and one.startswith("digraph matching"):
-                return one
-    return None
+def drawn(kind: str, book: Subscriptions, name: str, event: Mapping[str, Any] | None = None) -> Picture:
+    """The picture of a kind that explaining a subscription gives, on an event where it needs one."""
+    told = book.compile().explain(name, dict(event) if event is not None else None)
+    for one in told.pictures:
+        if one.title == TITLES[kind] + name:
+            return read(one.title, one.graphviz)
+    raise UsageError(f"this subscription has no {kind}", "filters have a diagram, sequences an automaton, GRAPH a tree")
 
 
 def cover(entries: Mapping[str, Entry], schemas: Mapping[str, Schema], names: Mapping[str, str]) -> Picture:

@@ -36,13 +36,22 @@ CONF = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.streaming.pollingDelay": "10ms",
+    "spark.sql.streaming.pollingDelay": "50ms",
 }
+IDLE = "2 seconds"
 _LOOK_S = 0.2
 
 
-def query(store: Store, checkpoint: str, master: str | None, plans: str | None, most: int, trigger: str) -> Running:
-    """The running query."""
+def query(
+    store: Store,
+    checkpoint: str,
+    master: str | None = None,
+    plans: str | None = None,
+    most: int = 50_000,
+    trigger: str = "50 milliseconds",
+    sequences: bool = False,
+) -> Running:
+    """The running query. With `sequences` it keeps state; time goes on with the clock where events stay out."""
     local = master is None or master.startswith("local")
     spark = spark_session(master or "local[2]", NAME, CONF if local else None, ui=False)
     if not is_connect(spark):
@@ -53,9 +62,9 @@ def query(store: Store, checkpoint: str, master: str | None, plans: str | None, 
     # A checkpoint knows where it is; a new one goes on where another query of this store has left off.
     options["startingOffsets"] = str(Shared(store.database).progress() or 0)
     log = spark.readStream.format("headgate").options(**options).load()
-    return start(
-        log, store, "store", checkpoint, on="*", event_id="id", json="body", trigger=trigger, name=NAME, plans=plans
-    )
+    how: Any = {"sequences": True, "idle": IDLE} if sequences else {"sequences": False}
+    what: Any = {"on": "*", "event_id": "id", "json": "body", "trigger": trigger, "name": NAME, "plans": plans}
+    return start(log, store, "store", checkpoint, **what, **how)
 
 
 def warm(spark: SparkSession) -> None:
@@ -70,15 +79,17 @@ def warm(spark: SparkSession) -> None:
 
 def follow(running: Running, store: Store) -> None:
     """Tell what the query does, until it ends."""
-    shared, seen = Shared(store.database), -1
+    shared = Shared(store.database)
+    seen = shared.progress() or 0
     while not running.query.exception() and running.query.isActive:
         said: Any = running.query.lastProgress
-        if said is not None and said["batchId"] != seen and said["sources"][0]["endOffset"]:
-            seen = said["batchId"]
-            end = said["sources"][0]["endOffset"]
-            last = int((json.loads(end) if isinstance(end, str) else end)["id"])
+        end = said["sources"][0]["endOffset"] if said is not None else None
+        # An idle query tells of itself too: what counts is how far it has come.
+        last = int((json.loads(end) if isinstance(end, str) else end)["id"]) if end else 0
+        if last > seen:
             shared.advance(NAME, last)
-            tell("batch", batch=seen, last=last, events=said["numInputRows"], version=store.version)
+            tell("batch", batch=said["batchId"], last=last, events=last - seen, version=store.version)
+            seen = last
         time.sleep(_LOOK_S)
     running.wait()
 
@@ -104,13 +115,15 @@ def main() -> None:
     parser.add_argument("--plans")
     parser.add_argument("--most", type=int, default=50_000, help="events in a micro-batch")
     parser.add_argument("--trigger", default="50 milliseconds")
+    parser.add_argument("--sequences", action="store_true", help="keep state, for sequences")
     parser.add_argument("--child", action="store_true", help="end when stdin does")
     given = parser.parse_args()
     if given.child:
         threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         store = Store(given.store)
-        running = query(store, given.checkpoint, given.master, given.plans, given.most, given.trigger)
+        how = (given.master, given.plans, given.most, given.trigger, given.sequences)
+        running = query(store, given.checkpoint, *how)
         tell("started", query=str(running.query.id))
         follow(running, store)
     except HeadgateError as problem:

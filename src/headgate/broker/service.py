@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,7 +23,7 @@ from headgate.broker.local import LocalEngine
 from headgate.broker.log import Publisher
 from headgate.broker.metrics import Numbers
 from headgate.broker.peers import Peers
-from headgate.broker.settings import Settings
+from headgate.broker.settings import Settings, identity_of
 from headgate.broker.subscribing import KAFKA, PEER, PUSHED, WEBHOOK, Subscribing
 from headgate.broker.supervisor import SparkEngine
 from headgate.broker.tail import Tail
@@ -60,8 +59,9 @@ class Broker:
         self.hub = Hub()
         self.publisher = Publisher(database, Publications(database, self.keys), settings.backlog)
         self.tail = Tail(database, self._take)
-        self.id = uuid.uuid4().hex
+        self.id = identity_of(settings.data)
         self.leader = False
+        self._matching = False
         self.started = time.time()
         self._book = ThreadPoolExecutor(1, "headgate-book")
         self._subscribing = Subscribing(self.store, self.tickets, settings)
@@ -88,12 +88,11 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self.webhooks = Webhooks(self.settings, self.outbox)
         self.topics = Topics(self.settings.kafka, self.outbox, 10.0) if self.settings.kafka else None
-        self.pusher = Pusher(self.outbox, self.settings, self.numbers, lambda: self.tail.seq)
+        self.pusher = Pusher(self.outbox, self.settings, self.numbers, self.family)
         await run_in_threadpool(self.publisher.look, now=True)
         await run_in_threadpool(self.tail.start)
         self.publisher.start()
-        if self.engine is not None:
-            self.engine.start()
+        await self._lead()
         self._housekeeping = asyncio.create_task(self._keep_house())
         await self.peers.start()
 
@@ -108,17 +107,30 @@ class Broker:
         if self.topics is not None:
             self.topics.close()
         await run_in_threadpool(self.publisher.stop)
-        if self.engine is not None:
+        if self.engine is not None and self._matching:
             await run_in_threadpool(self.engine.stop)
         await run_in_threadpool(self.tail.stop)
-        if self.leader:
-            await run_in_threadpool(self.shared.release, "broker", self.id)
+        with suppress(HeadgateError):  # a lease that cannot be given back runs out
+            for name in ("broker", "matching"):
+                await run_in_threadpool(self.shared.release, name, self.id)
         self._book.shutdown()
         self.store.database.close_all()
 
     @property
     def ready(self) -> bool:
-        return self.engine is None or self.engine.ready.is_set()
+        """Matching runs: here, elsewhere by the owner's wish, or at another broker of this store."""
+        return self.engine is None or not self._matching or self.engine.ready.is_set()
+
+    async def _lead(self) -> None:
+        """Of the brokers on a store one delivers and sweeps, and one matches; each by a lease."""
+        was, self.leader = self.leader, await run_in_threadpool(self.shared.lease, "broker", self.id, LEASE_S)
+        if self.engine is not None:
+            mine = await run_in_threadpool(self.shared.lease, "matching", self.id, LEASE_S)
+            if mine and not self._matching:
+                self._matching = True
+                self.engine.start()
+        if self.leader and not was:
+            await self.resume_deliveries()
 
     # -- the book
 
@@ -145,6 +157,11 @@ class Broker:
                 self._known.clear()
             self._known[subscription] = self.tickets.find(subscription)
         return self._known[subscription]
+
+    def family(self, subscription: str) -> str:
+        """Sequences wait for their watermark, so their delay is told apart."""
+        row = self._known.get(subscription)
+        return "sequence" if row is not None and row.delivery.get("sequence") else "stateless"
 
     # -- notifications
 
@@ -236,9 +253,7 @@ class Broker:
             try:
                 self.numbers.tick()
                 await run_in_threadpool(self.publisher.look, now=True)
-                was, self.leader = self.leader, await run_in_threadpool(self.shared.lease, "broker", self.id, LEASE_S)
-                if self.leader and not was:
-                    await self.resume_deliveries()
+                await self._lead()
                 if self.leader:
                     for name in await self.book(lambda s: s.expire(time.time())):
                         self.ended(name)
@@ -267,6 +282,3 @@ class Broker:
         self.tickets.purge(now - self.settings.notifications_kept)
         self.outbox.unsay(now - self.settings.notifications_kept)
         Publications(self.store.database, self.keys).forget(now - self.settings.events_kept)
-
-    def threads(self) -> list[str]:
-        return [t.name for t in threading.enumerate() if t.name.startswith("headgate")]

@@ -27,6 +27,8 @@ class Settings:
     master: str | None = None
     """Of Spark: local[n], spark://..., or sc://... for Spark Connect."""
     plans: str | None = None
+    sequences: bool = False
+    """Whether the Spark query keeps state, which sequences need."""
     require_keys: bool = False
     allow_private: bool = False
     """Whether webhooks may call loopback, private and link-local addresses."""
@@ -47,6 +49,7 @@ class Settings:
     validity: float = DAY
     longest_validity: float = 366 * DAY
     most_streams: int = 1000
+    most_subscriptions: int = 2_000_000
     cap: int = 60_000
     """Notifications of one subscription in a minute; one that has more is paused, with an alarm."""
     anonymous_rate: float | None = None
@@ -70,6 +73,18 @@ class Settings:
     link_key: bytes = b""
     advertise: str = ""
     """The address under which peers reach this broker."""
+
+
+def identity_of(data: Path) -> str:
+    """Who this broker is, in leases: the same after a restart, so that it need not wait for itself."""
+    file = data / "broker-id"
+    data.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("x") as f:
+            f.write(secrets.token_hex(16))
+    except FileExistsError:
+        pass
+    return file.read_text("ascii")
 
 
 def secret_of(data: Path, given: str | None = None) -> bytes:

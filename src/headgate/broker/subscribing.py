@@ -65,18 +65,24 @@ class Subscribing:
         now = time.time()
         made: list[Given] = []
         book: dict[str, dict[str, Any]] = {}
-        known = set(self._store.streams())
+        book_now = self._store.look()
+        if len(book_now) + len(wanted) > self._settings.most_subscriptions:
+            raise Refused(
+                429, "full", f"there are {len(book_now):,} subscriptions", "come back when some are gone", 60.0
+            )
+        known = set(book_now.streams)
         for one in wanted:
             if one.stream is not None and one.stream not in known:
                 # Refused by the book as well, but only where some stream is declared.
                 self._must_fit(one.stream, len(known))
                 known.add(one.stream)
-            if self._settings.engine == "spark" and tokenise(one.text).kinds[:1] == ["SELECT"]:
-                hint = "start the broker with --engine local, or --matching none beside a pipeline of your own"
-                raise UsageError("this broker matches with a query that keeps no state, and this is a sequence", hint)
+            sequence = tokenise(one.text).kinds[:1] == ["SELECT"]
+            if sequence and not self._settings.sequences and self._settings.engine != "none":
+                hint = "start the broker with --engine spark --sequences"
+                raise UsageError("this broker's matching keeps no state, and this is a sequence", hint)
             id = f"s{uuid.uuid4().hex}"
             ticket = self._tickets.fresh()
-            delivery = dict(one.delivery) or {"kind": STREAM}
+            delivery = {**(dict(one.delivery) or {"kind": STREAM}), **({"sequence": True} if sequence else {})}
             until = now + (self._settings.validity if one.validity is None else one.validity)
             row = Ticket(id, self._tickets.hash(id, ticket), owner, one.name, delivery, ACTIVE, now, until)
             made.append(Given(ticket, row))

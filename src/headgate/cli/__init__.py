@@ -21,6 +21,7 @@ FINE, INPUT, ENVIRONMENT, INTERRUPTED = 0, 1, 2, 130
 
 VERBS = {
     "check": "Parse and type-check RULES; every mistake with its place and a hint.",
+    "explain": "The plan of one subscription; with an EVENT, why it matched or not.",
     "match": "Match EVENTS against the subscriptions in RULES.",
     "run": "Start the streaming pipeline of CONFIG on Spark.",
     "serve": "Run the broker and its web page.",

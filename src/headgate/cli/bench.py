@@ -24,11 +24,19 @@ MODULES = {
     "graphs": "benchmarks.papers.graphs",
     "operators": "benchmarks.papers.operators",
     "sequences": "benchmarks.papers.sequences",
+    "sequences-spark": "benchmarks.sequences_spark",
+    "chaos-sequences": "benchmarks.chaos_sequences",
     "covering": "benchmarks.papers.covering",
     "spark": "benchmarks.spark",
     "chaos": "benchmarks.chaos",
+    "broker": "benchmarks.broker",
     "decode": "benchmarks.decode",
     "parse": "benchmarks.parse",
+    "peers": "benchmarks.peers.matchers",
+    "peers-graphs": "benchmarks.peers.graphs",
+    "peers-operators": "benchmarks.peers.operators",
+    "peers-covering": "benchmarks.peers.covering",
+    "peers-spark": "benchmarks.peers.spark",
 }
 
 

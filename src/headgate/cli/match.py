@@ -23,6 +23,7 @@ from headgate.cli.writers import Writer, writer
 from headgate.errors import LanguageErrors, UsageError
 from headgate.events import read
 from headgate.plan import Plan
+from headgate.plan.results import latest
 
 SHOWN = 5
 
@@ -68,7 +69,8 @@ def match(
 
     RULES is a script of CREATE statements. EVENTS is a file of JSON lines (.jsonl, .ndjson, .json), Parquet (.parquet),
     CSV with a header (.csv), Arrow (.arrow, .feather) or XML messages (.xml). Either may be - for standard input;
-    events from there are JSON lines.
+    events from there are JSON lines, and are matched as they come. Sequences wait for the end of an instant: their
+    matches come with the first event of a later one.
 
     An event that cannot be used is rejected: it is counted and told on stderr, and the others are matched. The exit
     code is 0 if matching ran, however many events were rejected; 1 if RULES has a mistake or EVENTS cannot be read.
@@ -107,22 +109,34 @@ def _run(plan: Plan, stream: str, events: str, output: str, to: Writer, channel:
     schema = plan.schemas[stream]
     totals: Counter[str] = Counter()
     session = plan.session()
+
+    def take(given: Any, until: int | None) -> int:
+        if output == "counts" and plan.sequences is None:
+            counted, _ = session.whole({stream: given}, "counts", "collect")
+            counts = {row["subscription"]: row["count"] for row in counted.to_pylist()}
+            totals.update(counts)
+            return sum(counts.values())
+        found = session.feed({stream: given}, until)
+        if output == "counts":
+            totals.update(str(s) for s in found.column("subscription").to_pylist())
+        else:
+            to.table(found)
+        return int(found.num_rows)
+
+    def note(events: int, matches: int) -> None:
+        errors = session.errors().slice(run.rejected).to_pylist()
+        run.saw(events, matches, errors)
+        if channel is not None:
+            channel.rows(errors)
+
     with Reading(events) as reading:
         for part in read(events, schema, plan.needs(stream) | set(schema.time), source=reading.source()):
-            if output == "counts":
-                counted, _ = session.whole({stream: part}, "counts", "collect")
-                counts = {row["subscription"]: row["count"] for row in counted.to_pylist()}
-                totals.update(counts)
-                matches = sum(counts.values())
-            else:
-                found = session.feed({stream: part})
-                to.table(found)
-                matches = found.num_rows
-            errors = session.errors().slice(run.rejected).to_pylist()
-            run.saw(len(part.rows) + len(part.rejected), matches, errors)
-            if channel is not None:
-                channel.rows(errors)
+            # The next batch may go on at the time where this one ends: that epoch stays open until then.
+            until = latest(part.columns, schema) if plan.sequences is not None else None
+            note(len(part.rows) + len(part.rejected), take(part, until))
             reading.found(run.events, run.matches)
+    if plan.sequences is not None:
+        note(0, take([], None))
     if output == "counts":
         ordered = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
         to.rows({"subscription": name, "count": n} for name, n in ordered)

@@ -61,6 +61,7 @@ class Lines:
                 labels = "".join(f"  {k}={v}" for k, v in orjson.loads(row["labels"] or b"{}").items())
                 lines.append(f"{row['stream']} {row['event']:<8} {row['subscription']}{labels}\n")
             self._file.write("".join(lines))
+            self._file.flush()
 
     def rows(self, rows: Iterable[Row]) -> None:
         self._file.writelines(f"{row['count']:>12,}  {row['subscription']}\n" for row in rows)

@@ -19,9 +19,15 @@ class Lines:
 
 
 def batches(chunks: Iterable[bytes], limits: Limits) -> Iterator[Lines]:
-    """Batches of at most `batch_rows` lines, and hardly more than `batch_bytes` bytes."""
+    """Batches of at most `batch_rows` lines, and hardly more than `batch_bytes` bytes; what there is, at a pause."""
     batch, number = Lines(), 0
-    for lines, long in _cut(chunks, limits.event_bytes):
+    for cut in _cut(chunks, limits.event_bytes):
+        if cut is None:
+            if batch.lines:
+                yield batch
+                batch = Lines()
+            continue
+        lines, long = cut
         for start in range(0, len(lines), limits.batch_rows):
             part = lines[start : start + limits.batch_rows]
             room = limits.batch_rows - len(batch.lines)
@@ -55,11 +61,16 @@ def _add(batch: Lines, piece: list[bytes], before: int) -> None:
     batch.size += sum(map(len, full))
 
 
-def _cut(chunks: Iterable[bytes], limit: int) -> Iterator[tuple[list[bytes], tuple[bytes, int] | None]]:
-    """Runs of lines, each run perhaps followed by one line that is too long: its beginning and its size."""
+def _cut(chunks: Iterable[bytes], limit: int) -> Iterator[tuple[list[bytes], tuple[bytes, int] | None] | None]:
+    """Runs of lines, each run perhaps followed by one line that is too long: its beginning and its size.
+
+    None for a pause, which is an empty chunk."""
     held: list[bytes] = []
     size, discarded = 0, 0
     for chunk in chunks:
+        if not chunk:
+            yield None
+            continue
         end = chunk.rfind(b"\n")
         if discarded:
             stop = chunk.find(b"\n")

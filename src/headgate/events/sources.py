@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,8 @@ from headgate.errors import UsageError
 
 Bytes = str | os.PathLike[str] | Iterable[bytes] | Any
 CHUNK = 1 << 20
+PAUSE = 0.05
+"""Seconds without a byte after which a pipe is taken to pause."""
 
 
 @contextmanager
@@ -34,10 +38,26 @@ def opened(source: Bytes) -> Iterator[Any]:
 
 
 def chunks(file: Any) -> Iterator[bytes]:
-    """What a file holds, as it comes: a pipe is not waited for until a chunk is full."""
+    """What a file holds, as it comes: a pipe is not waited for until a chunk is full.
+
+    When nothing has come from a pipe for a moment, an empty chunk says so: whoever gathers may pass on what there is.
+    """
     read = getattr(file, "read1", file.read)
+    live = _live(file)
     while chunk := read(CHUNK):
         yield chunk.encode("utf-8", "surrogatepass") if isinstance(chunk, str) else bytes(chunk)
+        if live is not None and not select.select([live], [], [], PAUSE)[0]:
+            yield b""
+
+
+def _live(file: Any) -> int | None:
+    """The number of a file whose end is not known yet: a pipe, a socket or a terminal."""
+    try:
+        number = int(file.fileno())
+        mode = os.fstat(number).st_mode
+    except (AttributeError, OSError, ValueError):
+        return None
+    return number if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number) else None
 
 
 def name_of(source: Any) -> str:

@@ -33,6 +33,7 @@ from headgate.filters.formulas import (
 )
 from headgate.filters.leaves import SHIFT
 from headgate.filters.lookup import Lookup
+from headgate.filters.opening import LANE, Opening
 from headgate.filters.program import Budget, Builder
 from headgate.filters.rows import SETS, Family, Keys, Reach, Rows, make_rows, pack, unpack
 from headgate.filters.selectivity import Selectivity
@@ -42,8 +43,12 @@ from headgate.language.forms import Cut
 from headgate.schema import Schema
 
 _MOST_CONJUNCTS = 16
-_FILED, _LOOKED_AT, _NODE, _LANE = 0.05, 5.0, 0.7, 3_000.0
-"""Measured costs: of a filed conjunct at all, of one on every event, of a literal in the dense program, of a lane."""
+_FILED, _LOOKED_AT, _NODE = 0.05, 5.0, 0.7
+"""Measured costs: of a filed conjunct at all, of one on every event, of a literal in the dense program."""
+
+
+_DenseItem = tuple[int, Tree, bool]
+"""A slot, its formula, and whether the slot has filed conjuncts too."""
 
 
 class Where(IntEnum):
@@ -97,6 +102,36 @@ class _Filed:
         return _Filed(*(getattr(self, f.name)[mine] for f in fields(self) if f.name != "needed"))
 
 
+@dataclass
+class _Candidates:
+    """Conjuncts of one length that might be filed; `cost` is what each costs in the dense program."""
+
+    slots: Longs
+    keys: Keys
+    cost: Any
+
+
+class _Split:
+    """Formulas as disjunctions of conjunctions, these by their length."""
+
+    def __init__(self) -> None:
+        self.trees: dict[int, Tree] = {}
+        self.slots: dict[int, list[int]] = defaultdict(list)
+        self._keys: dict[int, list[int]] = defaultdict(list)
+        self._costs: dict[int, list[float]] = defaultdict(list)
+
+    def add(self, slot: int, tree: Tree, disjuncts: list[tuple[int, ...]], cost: float) -> None:
+        self.trees[slot] = tree
+        for keys in disjuncts:
+            self.slots[len(keys)].append(slot)
+            self._keys[len(keys)] += keys
+            self._costs[len(keys)].append(cost)
+
+    def take(self, length: int) -> _Candidates:
+        keys = np.array(self._keys.pop(length), np.int64).reshape(-1, length)
+        return _Candidates(np.array(self.slots[length]), keys, np.array(self._costs.pop(length)))
+
+
 class _Compiler:
     def __init__(self, schema: Schema, sample: Columns | None, options: Options) -> None:
         self._schema = schema
@@ -109,7 +144,7 @@ class _Compiler:
         self._trees: list[tuple[int, Tree]] = []
         self._filed: dict[int, list[tuple[Longs, Keys, NDArray[np.bool_]]]] = defaultdict(list)
         """Conjuncts to be filed by length: slots, keys, whether their subscription has others."""
-        self._dense: list[tuple[int, Tree, bool]] = []
+        self._dense: list[_DenseItem] = []
 
     def run(self, items: Iterable[tuple[Cut, str]]) -> Lanes:
         count = self._read(items)
@@ -123,12 +158,15 @@ class _Compiler:
         self._shares = dict(zip(self._unique.tolist(), self._single_shares(self._unique).tolist(), strict=True))
         self._where = np.zeros(count, np.uint8)
         self._best = np.ones(count, np.float32)
-        for length, (slots, leaves) in self._plain.items():
-            self._choose_plain(np.array(slots), self._keys_of(np.array(leaves, np.int64)).reshape(-1, length))
-        for slot, tree in self._trees:
-            self._choose_tree(slot, tree)
+        self._choose()
         sparse = self._file()
-        dense = tuple(d for d in (self._make_dense(False), self._make_dense(True)) if d is not None)
+        # What is only needed to choose is let go of: the trees of a large book take gigabytes.
+        self._shares, self._key_lists, self._filed = {}, [], defaultdict(list)
+        by_set: tuple[list[_DenseItem], list[_DenseItem]] = ([], [])
+        for item in self._dense:
+            by_set[item[0] in self._strict].append(item)
+        self._dense = []
+        dense = tuple(self._make_dense(items, bool(strict)) for strict, items in enumerate(by_set) if items)
         return Lanes(self._lookup, dense, sparse, self._where, self._best)
 
     def _read(self, items: Iterable[tuple[Cut, str]]) -> int:
@@ -167,28 +205,50 @@ class _Compiler:
 
     # -- choosing
 
-    def _choose_plain(self, slots: Longs, keys: Keys) -> None:
-        """Conjunctions: those that can match, sparse where that costs less."""
-        possible = ~_is_never(keys).any(axis=1)
-        slots, keys = slots[possible], keys[possible]
-        if not len(slots):
-            return
-        share = self._ranges(keys)[3]
-        self._best[slots] = share
-        length = keys.shape[1]
-        filed = self._prefers_filing(share * _LOOKED_AT + _FILED, _NODE * length)
-        filed &= share < 1.0
-        self._filed[length].append((slots[filed], keys[filed], np.zeros(int(filed.sum()), np.bool_)))
-        self._where[slots] = np.where(filed, Where.SPARSE, Where.DENSE)
-        for slot, row in zip(slots[~filed].tolist(), keys[~filed].tolist(), strict=True):
-            self._dense.append((slot, join("and", row), False))
-
-    def _prefers_filing(self, filed: Any, dense: Any) -> Any:
+    def _choose(self) -> None:
+        """Offer all conjuncts to the keys, then file those whose keys opened."""
+        self._open = np.ones(max(self._lookup.paths, default=-1) + 1, np.bool_)
+        opening = Opening(len(self._open))
+        conjunctions = [self._conjunctions(n, *self._plain.pop(n)) for n in list(self._plain)]
+        split = _Split()
+        self._trees.reverse()
+        while self._trees:
+            self._choose_tree(*self._trees.pop(), split)
+        disjuncts = [d for n in list(split.slots) for d in (split.take(n),) if not _is_never(d.keys).all()]
         if self._options.lanes == "auto":
-            return filed < dense
-        return np.full(np.shape(filed), self._options.lanes == "sparse")
+            for part in (*conjunctions, *disjuncts):
+                self._offer(part, opening)
+            self._open = opening.pays()
+        for part in conjunctions:
+            filed = self._prefers_filing(part)
+            self._filed[part.keys.shape[1]].append((part.slots[filed], part.keys[filed], ~filed[filed]))
+            self._where[part.slots] = np.where(filed, Where.SPARSE, Where.DENSE)
+            for slot, row in zip(part.slots[~filed].tolist(), part.keys[~filed].tolist(), strict=True):
+                self._dense.append((slot, join("and", row), False))
+        self._file_disjuncts(disjuncts, split.trees)
 
-    def _choose_tree(self, slot: int, tree: Tree) -> None:
+    def _conjunctions(self, length: int, slots: list[int], leaves: list[int]) -> _Candidates:
+        """Those of one length that can match."""
+        keys = self._keys_of(np.array(leaves, np.int64)).reshape(-1, length)
+        possible = ~_is_never(keys).any(axis=1)
+        made = _Candidates(np.array(slots)[possible], keys[possible], _NODE * length)
+        self._best[made.slots] = self._ranges(made.keys)[3]
+        return made
+
+    def _offer(self, part: _Candidates, opening: Opening) -> None:
+        attribute, _, _, share = self._ranges(part.keys)
+        saved = part.cost - (share * _LOOKED_AT + _FILED)
+        gladly = (share < 1.0) & (saved > 0)
+        opening.offer(attribute[gladly], saved[gladly], unpack(part.keys[gladly])[1])
+
+    def _prefers_filing(self, part: _Candidates) -> Any:
+        share = self._ranges(part.keys)[3]
+        if self._options.lanes == "auto":
+            return (share < 1.0) & (share * _LOOKED_AT + _FILED < part.cost)
+        return (share < 1.0) & (self._options.lanes == "sparse")
+
+    def _choose_tree(self, slot: int, tree: Tree, split: _Split) -> None:
+        """A formula whose keys may pay is split into conjuncts; any other joins the dense program."""
         keyed = self._keyed(tree)
         if keyed == NEVER:
             return
@@ -196,38 +256,42 @@ class _Compiler:
         if self._options.lanes == "dense":
             self._dense.append((slot, keyed, False))
             return
-        leaves = leaves_of(keyed, [])
         bound = best_key(keyed, self._shares.__getitem__)
         self._best[slot] = bound
-        cost = _NODE * len(leaves)
-        if self._options.lanes == "auto" and bound * _LOOKED_AT >= cost:
-            self._dense.append((slot, keyed, False))
-            return
-        disjuncts = conjuncts(keyed, _MOST_CONJUNCTS) if keyed != ALWAYS else None
+        cost = _NODE * len(leaves_of(keyed, []))
+        disjuncts = None
+        if keyed != ALWAYS and (self._options.lanes == "sparse" or bound * _LOOKED_AT < cost):
+            disjuncts = conjuncts(keyed, _MOST_CONJUNCTS)
         if disjuncts is None:
             self._dense.append((slot, keyed, False))
-            return
-        self._split(slot, disjuncts, cost)
+        else:
+            split.add(slot, keyed, disjuncts, cost / len(disjuncts) + _FILED)
 
-    def _split(self, slot: int, disjuncts: list[tuple[int, ...]], cost: float) -> None:
-        """File the conjuncts for which it pays; the rest of the subscription stays dense."""
-        rest: list[Tree] = []
-        filed: list[Keys] = []
-        for disjunct in disjuncts:
-            keys = np.array([disjunct], np.int64)
-            if _is_never(keys).any():
+    def _file_disjuncts(self, parts: list[_Candidates], trees: dict[int, Tree]) -> None:
+        """File the conjuncts for which it pays; the rest of their subscription stays dense, whole if none is filed."""
+        filed_of: dict[int, list[list[int]]] = defaultdict(list)
+        rest_of: dict[int, list[list[int]]] = defaultdict(list)
+        for part in parts:
+            filed = self._prefers_filing(part)
+            possible = ~_is_never(part.keys).any(axis=1)
+            for slot, keys, ok, glad in zip(
+                part.slots.tolist(), part.keys.tolist(), possible.tolist(), filed.tolist(), strict=True
+            ):
+                if ok:
+                    (filed_of if glad else rest_of)[slot].append(keys)
+        for slot, tree in trees.items():
+            filed_keys, rest = filed_of.get(slot, []), rest_of.get(slot, [])
+            if not filed_keys:
+                if rest:
+                    self._dense.append((slot, tree, False))
+                else:
+                    self._where[slot] = Where.NEVER
                 continue
-            share = self._ranges(keys)[3]
-            if share[0] < 1.0 and self._prefers_filing(share * _LOOKED_AT + _FILED, cost / len(disjuncts) + _FILED)[0]:
-                filed.append(keys)
-            else:
-                rest.append(join("and", list(disjunct)))
-        multiple = len(filed) + (1 if rest else 0) > 1
-        for keys in filed:
-            self._filed[keys.shape[1]].append((np.array([slot]), keys, np.array([multiple])))
-        if rest:
-            self._dense.append((slot, rest[0] if len(rest) == 1 else ("or", tuple(rest)), multiple))
-        if filed:
+            multiple = len(filed_keys) + bool(rest) > 1
+            for keys in filed_keys:
+                self._filed[len(keys)].append((np.array([slot]), np.array([keys], np.int64), np.array([multiple])))
+            if rest:
+                self._dense.append((slot, join("or", [join("and", list(r)) for r in rest]), multiple))
             self._where[slot] = Where.BOTH if rest else Where.SPARSE
 
     def _single_shares(self, keys: Keys) -> Any:
@@ -252,6 +316,7 @@ class _Compiler:
         """For each conjunct (a row of keys) its best key: attribute, low, high and share; all of an attribute's
         ranges in the conjunct are intersected."""
         attributes, low, high, _, usable = self._cells_of(keys)
+        usable &= self._open[attributes] if len(self._open) else False
         marked = np.where(usable, attributes, -1 - np.arange(keys.shape[1]))
         for j in range(keys.shape[1]):
             same = (marked == marked[:, j : j + 1]) & usable
@@ -310,7 +375,7 @@ class _Compiler:
         pair = (np.minimum(a, b) << 16) | np.maximum(a, b)
         for chosen in np.unique(pair[usable]).tolist():
             mine = usable & (pair == chosen)
-            if saved[mine].sum() > _LANE:
+            if saved[mine].sum() > LANE:
                 left &= ~mine
                 yield (chosen >> 16, chosen & 0xFFFF), mine, codes
         for a_key in np.unique(filed.attribute[left]).tolist():
@@ -362,27 +427,27 @@ class _Compiler:
 
     # -- the dense lane
 
-    def _make_dense(self, strict: bool) -> Dense | None:
-        mine = [(s, t, m) for s, t, m in self._dense if (s in self._strict) == strict]
-        if not mine:
-            return None
+    def _make_dense(self, items: list[_DenseItem], strict: bool) -> Dense:
         edges = Edges(self._lookup, self._schema, strict)
-        trees = [map_leaves(tree, edges.literal) for _, tree, _ in mine]
+        mine = [(slot, multiple) for slot, _, multiple in items]
+        trees = [map_leaves(tree, edges.literal) for _, tree, _ in items]
+        items.clear()
         cells = {a: c.count for a, c in self._lookup.cells.items()}
         keys = np.array(list(edges.rows), np.int64)
         rows = make_rows(keys, 1, cells, self._interned.sets)
         row_of = {number + 1: row for number, row in enumerate(rows.find(keys).tolist())}
         dependencies = Dependencies(rows, self._lookup.cells, self._lookup.tests)
         builder = Builder(row_of, dependencies, self._options.budget, self._options.count)
-        for tree in trees:
-            builder.add(tree)
-        paths = tuple(sorted({p for s, _, _ in mine for p in self._strict[s]})) if strict else ()
+        trees.reverse()
+        while trees:
+            builder.add(trees.pop())
+        paths = tuple(sorted({p for s, _ in mine for p in self._strict[s]})) if strict else ()
         program = builder.finish(len(rows), self._row_supports(rows, paths), strict)
         numbers = {p: i for i, p in enumerate(paths)}
         sets: dict[frozenset[Path], int] = {}
-        set_of = np.array([sets.setdefault(self._strict[s], len(sets)) if strict else 0 for s, _, _ in mine], np.int64)
+        set_of = np.array([sets.setdefault(self._strict[s], len(sets)) if strict else 0 for s, _ in mine], np.int64)
         members = [sorted(numbers[p] for p in paths_of) for paths_of in sets] if strict else [[]]
-        slots, multiple = np.array([s for s, _, _ in mine], np.int32), np.array([m for _, _, m in mine], np.bool_)
+        slots, multiple = np.array([s for s, _ in mine], np.int32), np.array([m for _, m in mine], np.bool_)
         single, several = (
             make_roots(program.roots[m], slots[m], set_of[m], len(members)) for m in (~multiple, multiple)
         )

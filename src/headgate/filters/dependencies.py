@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,19 +35,26 @@ class Variable:
 class Dependencies:
     def __init__(self, rows: Rows, cells: Mapping[int, Cells], tests: Mapping[int, list[ast.Node]]) -> None:
         """`tests` are the text tests of each attribute, by number."""
-        cuts = {a: c.cuts.to_pylist() for a, c in cells.items() if not isinstance(c.cuts, np.ndarray)}
+        self._rows, self._all_cells, self._tests = rows, cells, tests
         self._tops = {a: c.count - 1 for a, c in cells.items()}
-        families, attributes, reaches, arguments, _ = (x.tolist() for x in unpack(rows.keys))
         self._pairs: dict[tuple[int, int], Any] = {}
-        self._variables: dict[int, Variable] = {}
+
+    @cached_property
+    def _variables(self) -> dict[int, Variable]:
+        """Made when first asked for: without BDDs nobody does."""
+        cuts = {a: c.cuts.to_pylist() for a, c in self._all_cells.items() if not isinstance(c.cuts, np.ndarray)}
+        families, attributes, reaches, arguments, _ = (x.tolist() for x in unpack(self._rows.keys))
+        found: dict[int, Variable] = {}
+        offset, tests = self._rows.offset, self._tests
         for i, (family, a, reach, argument) in enumerate(zip(families, attributes, reaches, arguments, strict=True)):
             if family == Family.CELL:
                 value = None
                 if reach == Reach.MEMBER and 0 <= argument < SETS and argument % 2 and a in cuts:
                     value = cuts[a][argument // 2]
-                self._variables[rows.offset + i] = Variable(a, reach, argument, None, value)
+                found[offset + i] = Variable(a, reach, argument, None, value)
             elif family == Family.TEXT:
-                self._variables[rows.offset + i] = Variable(a, reach, argument, tests[a][argument], None)
+                found[offset + i] = Variable(a, reach, argument, tests[a][argument], None)
+        return found
 
     def care(self, variables: Mapping[int, Any]) -> Any:
         """The care set of a formula's own variables, given by row, or None if they are independent."""

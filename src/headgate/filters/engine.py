@@ -80,7 +80,7 @@ class FilterIndex:
             return "nowhere: it can never match"
         share = float(self.lanes.selectivity[slot])
         names = {
-            Where.DENSE: "dense program",
+            Where.DENSE: "dense program: filing it would not pay",
             Where.SPARSE: "filed under a key",
             Where.BOTH: "partly filed, partly dense",
         }

@@ -83,17 +83,40 @@ class Cut:
 def cut_node(body: Node) -> Cut:
     """A tree that was made rather than typed, cut likewise; its atoms are particular, for their literals are in place."""
     pieces: list[Piece] = []
+    structure = _structured(body, lambda node: pieces.append(Piece(Form(node, particular=True, late=False), (), 0)))
+    return Cut(structure, pieces)
+
+
+def _structured(body: Node, enter: Callable[[Node], None]) -> Structure:
+    """The boolean structure of a tree; its atoms are entered in the order of their numbers."""
+    count = 0
 
     def structure(node: Node) -> Structure:
+        nonlocal count
         match node:
             case ast.And(items) | ast.Or(items):
                 return ("and" if isinstance(node, ast.And) else "or", tuple(map(structure, items)))
             case ast.Not(operand):
                 return ("not", (structure(operand),))
-        pieces.append(Piece(Form(node, particular=True, late=False), (), 0))
-        return len(pieces) - 1
+        enter(node)
+        count += 1
+        return count - 1
 
-    return Cut(structure(body), pieces)
+    return structure(body)
+
+
+def cut_skeleton(body: Node) -> tuple[Structure, list[tuple[Form, tuple[int, ...]]]]:
+    """A tree with holes that was made rather than typed: its structure, and for each atom its form and the numbers of
+    the values that are its literals. What is made of it once serves all that differ in values alone."""
+    atoms: list[tuple[Form, tuple[int, ...]]] = []
+    structure = _structured(body, lambda node: atoms.append(_holed(node)))
+    return structure, atoms
+
+
+def _holed(atom: Node) -> tuple[Form, tuple[int, ...]]:
+    numbers: dict[int, int] = {}
+    body = fill(atom, lambda hole: Hole(numbers.setdefault(hole.token, len(numbers))))
+    return Form(body, is_particular(body), late=False), tuple(numbers)
 
 
 class _NotPlain(Exception):
@@ -335,9 +358,14 @@ def _form(tokens: Tokens, start: int, stop: int, literals: tuple[int, ...]) -> F
     below = list(ast.walk(body))  # a condition among the operands stays there: the type check refuses it
     return Form(
         body,
-        any(isinstance(n, _PARTICULAR) or (isinstance(n, ast.In) and len(n.items) > _LONG) for n in below),
+        is_particular(body),
         any(isinstance(n, ast.Call | ast.Graph | ast.Variable) for n in below),
     )
+
+
+def is_particular(body: Node) -> bool:
+    below = ast.walk(body)
+    return any(isinstance(n, _PARTICULAR) or (isinstance(n, ast.In) and len(n.items) > _LONG) for n in below)
 
 
 _LONG = 16

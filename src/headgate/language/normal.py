@@ -136,7 +136,8 @@ class _Push:
         match atom:
             case ast.Compare(op, left, right):
                 left, right = fold(left), fold(right)
-                if not self._default and _NULL in (left, right):
+                # Not of an array: ANY over an empty one is FALSE and ALL is TRUE, whatever the comparison says.
+                if not self._default and _NULL in (left, right) and not self._has_array(atom):
                     return _NULL
                 if _is_constant(left) and _is_constant(right):
                     return self._constant(atom, left, right)

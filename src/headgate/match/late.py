@@ -7,7 +7,7 @@ scheduler decides the residual formulas with as few calls as it can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.forms import cut_node
 from headgate.operators.answer import FAILS, HOLDS, MISSING, TRUE, Answer, row_order
-from headgate.operators.engine import Batch, OperatorEngine, Outcome
+from headgate.operators.engine import Batch, Given, OperatorEngine, Outcome
 from headgate.operators.index import OperatorIndex, present
 from headgate.operators.predicate import Predicate
 from headgate.schema import Schema
@@ -36,6 +36,18 @@ class Failed:
     slot: int | None
     reason: str
     code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One event on its way through the late step."""
+
+    open: frozenset[int]
+    """The slots that the conditions on attributes left open."""
+    outcome: Outcome
+    failed: list[Failed]
+    given: Given | None
+    """The answers of GRAPH patterns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +77,8 @@ class LateIndex:
         asked, rows, part = self._open(columns)
         if not len(asked):
             return Hits.none(), []
-        answers, failed = self._graphs(columns, rows)
-        early = self.early.evaluate(part) if self.early is not None else None
-        local = np.searchsorted(rows, asked.event)
-        outcome = self.engine.run(self.operators, part, Hits(local, asked.slot), early=early, given=answers)
+        local = Hits(np.searchsorted(rows, asked.event), asked.slot)
+        outcome, failed, _ = self._run(columns, part, rows, local)
         hits, more = _told(outcome, rows)
         return hits, failed + more
 
@@ -87,9 +97,21 @@ class LateIndex:
         rows = np.unique(asked.event)
         return asked, rows, columns.take(rows)
 
-    def _graphs(
-        self, columns: Columns, rows: NDArray[np.int64]
-    ) -> tuple[Callable[[int, Predicate], Answer] | None, list[Failed]]:
+    def trace(self, columns: Columns) -> Trace:
+        """What is done for the first event of some columns, with every answer: for explanations."""
+        one = columns.slice(0, 1)
+        asked = self.possible.evaluate(one)
+        outcome, failed, given = self._run(one, one, np.zeros(1, np.int64), asked, trace=True)
+        return Trace(frozenset(asked.slot.tolist()), outcome, failed, given)
+
+    def _run(
+        self, columns: Columns, part: Columns, rows: NDArray[np.int64], asked: Hits, *, trace: bool = False
+    ) -> tuple[Outcome, list[Failed], Given | None]:
+        answers, failed = self._graphs(columns, rows)
+        early = self.early.evaluate(part) if self.early is not None else None
+        return self.engine.run(self.operators, part, asked, early=early, given=answers, trace=trace), failed, answers
+
+    def _graphs(self, columns: Columns, rows: NDArray[np.int64]) -> tuple[Given | None, list[Failed]]:
         """The answers of all GRAPH patterns on some events, which are counted as in `rows`.
 
         The whole batch is handed on, for its graphs are read once for all segments.

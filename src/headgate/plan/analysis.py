@@ -1,5 +1,5 @@
 """What is odd about a book: subscriptions that can never match, that always match, that mean the same as others, or that
-others cover."""
+others cover; and sequences whose runs may wait for ever, or that hardly ever fire."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from headgate.filters.meaning import Meanings
+from headgate.language.catalogue import Catalogue
 from headgate.language.forms import cut
 from headgate.language.tokens import tokenise
 from headgate.plan.covered import covered_filters, covered_sequences
 from headgate.plan.segment import Entry
+from headgate.plan.sequences import warnings
 from headgate.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`kind` is contradiction, tautology, duplicates, covered or unchecked.
+    """`kind` is contradiction, tautology, duplicates, sequence, covered or unchecked.
 
     Of `covered` the first subscription is the one that the others cover; `unchecked` says that time ran out."""
 
@@ -33,11 +35,12 @@ BUDGET = 30.0
 """How many seconds the search for covered subscriptions may take in all."""
 
 
-def analyse(entries: Mapping[str, Entry], schemas: Mapping[str, Schema], budget: float = BUDGET) -> list[Finding]:
+def analyse(entries: Mapping[str, Entry], catalogue: Catalogue, budget: float = BUDGET) -> list[Finding]:
     found: list[Finding] = []
     by_stream: dict[str, list[str]] = {}
     late: dict[str, list[str]] = {}
     sequences: list[str] = []
+    schemas = catalogue.streams
     for name, entry in entries.items():
         tokens = tokenise(entry.text)
         if tokens.kinds[0] == "SELECT":
@@ -45,6 +48,7 @@ def analyse(entries: Mapping[str, Entry], schemas: Mapping[str, Schema], budget:
         else:
             kind = late if any(p.form.late for p in cut(tokens).pieces) else by_stream
             kind.setdefault(entry.stream, []).append(name)
+    found += [Finding("sequence", (name,), f"{name}: {warning}") for name, warning in warnings(entries, catalogue)]
     for stream, names in by_stream.items():
         found += _stream(names, entries, schemas.get(stream, Schema(stream, {})))
     return found + _covered(by_stream, late, sequences, found, entries, schemas, budget)
@@ -61,7 +65,12 @@ def _covered(
 ) -> list[Finding]:
     """What others cover. What is known to be odd already, and all but the first of duplicates, is left out of it."""
     deadline = perf_counter() + budget
-    odd = {n for f in known for n in (f.subscriptions[1:] if f.kind == "duplicates" else f.subscriptions)}
+    odd = {
+        n
+        for f in known
+        if f.kind != "sequence"
+        for n in (f.subscriptions[1:] if f.kind == "duplicates" else f.subscriptions)
+    }
     odd |= {name for name, entry in entries.items() if entry.paused}
     parts = []
     for stream in dict.fromkeys((*plain, *late)):

@@ -8,10 +8,12 @@ there are never more than a few.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import xxhash
@@ -21,24 +23,30 @@ from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex
 from headgate.errors import EventError, UnknownName, UsageError
 from headgate.events import decode
-from headgate.explain import Explanation, explain_filter
+from headgate.explain import Explanation
+from headgate.explain.filters import explain_filter
+from headgate.explain.late import explain_late
+from headgate.explain.sequences import explain_sequence, streams_of
 from headgate.filters.engine import nbytes
 from headgate.language import ast
 from headgate.language.ast import Path
-from headgate.language.catalogue import Catalogue
+from headgate.language.catalogue import Catalogue, nearest
 from headgate.language.forms import cut
 from headgate.language.tokens import tokenise
 from headgate.match.late import LateIndex
 from headgate.plan import file
 from headgate.plan.imprecise import Imprecise
 from headgate.plan.segment import Entry, Segment, compile_segment
-from headgate.plan.session import Session
+from headgate.plan.sequences import Living
+from headgate.plan.session import Session, unusable
+from headgate.plan.statics import FilterStatic
 from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
 
 Dead = NDArray[np.bool_]
 MOST_DELTAS = 8
+_NONE = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,8 @@ class Plan:
     dead: tuple[Dead | None, ...]
     """For each segment which of its slots are gone; None if none is."""
     tools: Tools = field(default_factory=Tools, repr=False)
+    sessions: WeakSet[Session] = field(default_factory=WeakSet, init=False, repr=False, compare=False)
+    """Those under way, whose runs `stats` counts."""
 
     @classmethod
     def of(
@@ -100,12 +110,13 @@ class Plan:
     @cached_property
     def sequences(self) -> Index | None:
         """The compiled sequences of all segments."""
-        found: dict[str, Entry] = {}
+        living: list[Living] = []
         for segment, dead in zip(self.segments, self.dead, strict=True):
-            for slot in segment.sequence_slots.tolist():
-                if dead is None or not dead[slot]:
-                    found[segment.names[slot].as_py()] = segment.entry(slot)
-        return self.tools.sequences(found, self.catalogue)
+            slots = segment.sequence_slots
+            slots = slots if dead is None else slots[~dead[slots]]
+            if len(slots):
+                living.append((segment, slots))
+        return self.tools.sequences.index(living, self.catalogue)
 
     def __len__(self) -> int:
         return sum(len(s) - (0 if d is None else int(d.sum())) for s, d in zip(self.segments, self.dead, strict=True))
@@ -176,29 +187,61 @@ class Plan:
 
     def session(self) -> Session:
         """Matching batch by batch; row numbers count on."""
-        return Session(self)
+        session = Session(self)
+        self.sessions.add(session)
+        return session
 
     # -- looking inside
 
-    def explain(self, name: str, event: Any) -> Explanation:
-        """Why this subscription matches this event, or what blocks it."""
+    def explain(self, name: str, event: Any = None) -> Explanation:
+        """Why this subscription matches this event, or what blocks it; without an event, the subscription itself.
+
+        For a sequence, `event` is a list of events or {stream: events}, replayed from an empty state.
+        """
         found = self.find(name)
         if found is None:
-            raise UnknownName(f"there is no subscription {name} in this plan", "see Plan.names()")
+            raise UnknownName(f"there is no subscription {name} in this plan", nearest(name, self.names(), ""))
         segment, slot = found
         entry = segment.entry(slot)
+        if slot in segment.sequence_slots:
+            assert self.sequences is not None
+            parts = None if event is None else self._replayed(streams_of(name, self.sequences), event)
+            static = FilterStatic.maker(self.tools.engine, self.tools.graphs, self.catalogue)
+            return explain_sequence(name, entry.text, self.sequences, parts, static, self.sequences.streams)
         schema = self.schemas[entry.stream]
-        if slot not in segment.filter_slots.get(entry.stream, ()):
-            raise UsageError(f"{name} is no plain filter", "explain tells about filters so far")
         body = cut(tokenise(entry.text)).body()
         paths = {p for node in ast.walk(body) if isinstance(node, ast.Attribute) for p in [node.path]}
         needs = paths | {a.path for a in schema} if entry.missing == "total" else paths
-        part = decode([event] if isinstance(event, Mapping) else event, schema, needs)
-        if part.rejected:
-            raise EventError(f"the event cannot be used: {part.rejected[0].reason}")
-        index = segment.filters[entry.stream]
-        lane = index.lane(int(np.flatnonzero(segment.filter_slots[entry.stream] == slot)[0]))
-        return explain_filter(name, entry.text, body, part.columns.row(0), schema, entry.missing, lane)
+        plain = np.flatnonzero(segment.filter_slots.get(entry.stream, _NONE) == slot)
+        if len(plain):
+            row = None if event is None else _first(event, schema, needs).row(0)
+            lane = segment.filters[entry.stream].lane(int(plain[0]))
+            return explain_filter(name, entry.text, body, row, schema, entry.missing, lane)
+        slots = segment.late_slots[entry.stream]
+        late = self.tools.late(segment, self.catalogue)[entry.stream]
+        columns = None if event is None else _first(event, schema, needs | late.needs)
+        at = int(np.flatnonzero(slots == slot)[0])
+        return explain_late(
+            name, entry.text, body, columns, schema, entry.missing, late, at,
+            lambda i: str(segment.names[int(slots[i])].as_py()),
+        )  # fmt: skip
+
+    def _replayed(self, streams: list[str], events: Any) -> list[Columns]:
+        """Events for a sequence over some streams: by stream, or of the only one."""
+        given = events
+        if isinstance(events, Mapping) and not (events and all(_holds_events(s, e) for s, e in events.items())):
+            given = [events]
+        if not isinstance(given, Mapping):
+            if len(streams) > 1:
+                hint = f"pass {{stream: events}} for {', '.join(streams)}"
+                raise UsageError("which stream are these events of?", hint)
+            given = {streams[0]: given}
+        session = Session(self)
+        parts = [session.decode(stream, rows) for stream, rows in given.items()]
+        rejected = [r for p in parts for r in p.rejected]
+        if rejected:
+            raise unusable(rejected)
+        return [p.columns for p in parts]
 
     def gates(self) -> dict[str, tuple[str, ...]]:
         """The living subscriptions that are tested only where a coverer matched, each with those that cover it together.
@@ -228,7 +271,17 @@ class Plan:
                 }
                 for s, d in zip(self.segments, self.dead, strict=True)
             ],
+            "sequences": self._sequence_stats(),
         }
+
+    def _sequence_stats(self) -> dict[str, Any] | None:
+        """Of the sequences: what was compiled, what takes the slower path, and the runs of the sessions under way."""
+        if self.sequences is None:
+            return None
+        runs: Counter[str] = Counter()
+        for session in list(self.sessions):
+            runs.update(session.stats()["runs"])
+        return {**self.sequences.stats(), "runs": dict(runs)}
 
     def names(self) -> Iterator[str]:
         """The living subscriptions."""
@@ -275,6 +328,23 @@ class Plan:
             if slot is not None and (dead is None or not dead[slot]):
                 return segment, slot
         return None
+
+
+def _first(event: Any, schema: Schema, needs: Iterable[Path]) -> Columns:
+    """The first of some events, decoded."""
+    part = decode([event] if isinstance(event, Mapping) else event, schema, needs)
+    if part.rejected:
+        raise EventError(f"the event cannot be used: {part.rejected[0].reason}")
+    if not part.columns.rows:
+        raise UsageError("there is no event to explain", "give one event")
+    return part.columns
+
+
+def _holds_events(key: Any, value: Any) -> bool:
+    """Whether an item of a mapping is a stream with its events, rather than an attribute with its value."""
+    if isinstance(value, list | tuple):
+        return all(isinstance(v, Mapping) for v in value)
+    return isinstance(key, str) and hasattr(value, "columns")  # an Arrow table or a frame
 
 
 def _alive(segments: list[Segment], dead: list[Dead | None]) -> Iterator[tuple[str, Entry]]:

@@ -167,10 +167,23 @@ def _ranks(values: pa.Array[Any]) -> Longs:
 
 
 def times(columns: Columns, rows: Longs, schema: Schema | None) -> Longs:
-    """The merged time of each event: its TIME, else its row number."""
+    """The merged time of each event: its TIME, else its row number. One that lacks its TIME stays behind the event
+    before it; with none before, it comes first."""
     if schema is None or not schema.time or (column := columns.get(schema.time[-1])) is None:
         return rows
-    return np.asarray(column.values, np.int64)
+    found = np.asarray(column.values, np.int64)
+    if column.defined.all():
+        return found
+    before = np.maximum.accumulate(np.where(column.defined, np.arange(len(found)), -1))
+    return np.where(before >= 0, found[before], np.iinfo(np.int64).min)
+
+
+def latest(columns: Columns, schema: Schema) -> int | None:
+    """The latest TIME of some events, None if none has one."""
+    column = columns.get(schema.time[-1]) if schema.time else None
+    if column is None or not column.defined.any():
+        return None
+    return int(np.asarray(column.values, np.int64)[column.defined].max())
 
 
 def counts_table(counts: Mapping[str, int]) -> pa.Table:

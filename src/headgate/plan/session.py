@@ -62,6 +62,12 @@ class Session:
         parts = self._decode(events)
         return table([f for part in parts for f in self.find(part)], self._move(parts, until), self._plan.labels)
 
+    def stats(self) -> dict[str, Any]:
+        """The state of the sequences: the last closed epoch, and the runs that wait, in all and for each subscription."""
+        if self._sequences is None:
+            return {"closed": None, "levels": [], "runs": {}}
+        return {**self._sequences.stats(), "runs": self._sequences.runs()}
+
     def errors(self) -> pa.Table:
         """Every event so far that could not be used, with its reason."""
         columns = zip(*((r.stream, r.row, r.code, r.reason, r.event) for r in self._rejected), strict=True)

@@ -6,7 +6,7 @@ leaves it open are told, and it is asked when the sequences can use the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +18,11 @@ from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.graphs.engine import GraphEngine
 from headgate.language.ast import Node, Path
 from headgate.language.catalogue import Catalogue
-from headgate.language.forms import cut_node
+from headgate.language.forms import Cut, Form, Piece, Structure, cut_node, cut_skeleton
 from headgate.match.late import LateIndex, Open, compile_late, is_late
 from headgate.operators.engine import OperatorEngine
 from headgate.schema import Schema
+from headgate.sequences.filled import Filled, plain
 from headgate.sequences.static.index import Static, StaticIndex, Undecided, Waiting
 
 
@@ -60,10 +61,11 @@ class FilterStatic:
 
     def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
         found = self.filters.evaluate(columns)
-        slot = self.filter_numbers[found.slot]
-        order = np.lexsort((slot, found.event))
-        hits = Hits(found.event[order], slot[order].astype(np.int32))
-        return hits, None if self.late is None else LateWaiting(self.late.open(columns), self.late_numbers)
+        event, slot = found.event, self.filter_numbers[found.slot]
+        if len(event) > 1 and (event[1:] < event[:-1]).any():
+            order = np.argsort(event, kind="stable")
+            event, slot = event[order], slot[order]
+        return Hits(event, slot), None if self.late is None else LateWaiting(self.late.open(columns), self.late_numbers)
 
     @property
     def needs(self) -> frozenset[Path]:
@@ -72,13 +74,41 @@ class FilterStatic:
     @staticmethod
     def maker(engine: OperatorEngine, graphs: Callable[[str, Catalogue], GraphEngine], catalogue: Catalogue) -> Static:
         def make(schema: Schema, predicates: Sequence[tuple[Node, str]]) -> StaticIndex:
-            numbers = [[i for i, (node, _) in enumerate(predicates) if is_late(node) == late] for late in (False, True)]
-            filters = compile_filters(((cut_node(predicates[i][0]), predicates[i][1]) for i in numbers[0]), schema)
+            waits = _waits([node for node, _ in predicates])
+            numbers = [[i for i, w in enumerate(waits) if w == late] for late in (False, True)]
+            filters = compile_filters(_cuts([predicates[i] for i in numbers[0]]), schema)
             late = None
             if numbers[1]:
-                bodies = [predicates[i] for i in numbers[1]]
+                bodies = [(plain(predicates[i][0]), predicates[i][1]) for i in numbers[1]]
                 late = compile_late(bodies, schema, engine, graphs(schema.stream, catalogue))
             arrays = [np.array(n, np.int32) for n in numbers]
             return FilterStatic(filters, arrays[0], late, arrays[1])
 
         return make
+
+
+def _waits(nodes: Sequence[Node]) -> list[bool]:
+    """Which predicates wait for an operator or a graph; of a skeleton this is asked once."""
+    known: dict[int, bool] = {}
+    found = []
+    for node in nodes:
+        shape = node.skeleton if isinstance(node, Filled) else node
+        if id(shape) not in known:
+            known[id(shape)] = is_late(shape)
+        found.append(known[id(shape)])
+    return found
+
+
+def _cuts(predicates: Sequence[tuple[Node, str]]) -> Iterator[tuple[Cut, str]]:
+    """Predicates as filters; those of one skeleton are cut once."""
+    known: dict[int, tuple[Structure, list[tuple[Form, tuple[int, ...]]]]] = {}
+    for node, missing in predicates:
+        if not isinstance(node, Filled):
+            yield cut_node(node), missing
+            continue
+        found = known.get(id(node.skeleton))
+        if found is None:
+            found = known[id(node.skeleton)] = cut_skeleton(node.skeleton)
+        structure, atoms = found
+        values = node.values
+        yield Cut(structure, [Piece(form, tuple([values[t] for t in tokens]), 0) for form, tokens in atoms]), missing

@@ -9,26 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from headgate.errors import LanguageErrors, PlanError
+from headgate.errors import PlanError
 from headgate.graphs.engine import GraphEngine
 from headgate.graphs.ontology import Ontology
 from headgate.graphs.pattern import Prefixes
 from headgate.graphs.rdf import read
 from headgate.graphs.template import Template
-from headgate.language import ast
 from headgate.language.catalogue import Catalogue, Signature
 from headgate.language.forms import cut
-from headgate.language.parser import parse_tokens
-from headgate.language.scopes import check_pattern
 from headgate.language.tokens import tokenise
 from headgate.match.late import LateIndex, compile_late
 from headgate.operators import Registry
 from headgate.operators.engine import OperatorEngine
-from headgate.plan.segment import Entry, Segment
-from headgate.plan.statics import FilterStatic
+from headgate.plan.segment import Segment
+from headgate.plan.sequences import Sequences
 from headgate.schema import Kind, Schema
-from headgate.sequences.engine import Index
-from headgate.sequences.levels import Subscription
 
 _MOST_LATE = 256
 """How many late indexes are kept: those of a plan's segments and streams, and some of older plans."""
@@ -58,7 +53,7 @@ class Tools:
         self.engine = OperatorEngine(self.registry)
         self._late: dict[Any, LateIndex] = {}
         self._graphs: dict[str, tuple[Any, GraphEngine]] = {}
-        self._sequences: tuple[Any, Index | None] = (None, None)
+        self.sequences = Sequences(self.engine, self.graphs)
 
     def late(self, segment: Segment, catalogue: Catalogue) -> Mapping[str, LateIndex]:
         """The late indexes of a segment, by stream; compiled when first asked for."""
@@ -93,27 +88,6 @@ class Tools:
             engine = GraphEngine(_ontology(catalogue), catalogue.prefixes, source)
             known = self._graphs[stream] = (made_of, engine)
         return known[1]
-
-    def sequences(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> Index | None:
-        """The sequences of a whole plan; they share automata and may read what others PUBLISH."""
-        texts = tuple(sorted((n, e.text, e.missing) for n, e in entries.items()))
-        key = (texts, tuple(sorted(catalogue.streams)), catalogue.meaning())
-        if self._sequences[0] != key:
-            self._sequences = (key, self._compile(entries, catalogue) if entries else None)
-        return self._sequences[1]
-
-    def _compile(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> Index:
-        subscriptions = []
-        for name, entry in entries.items():
-            tokens = tokenise(entry.text)
-            pattern = parse_tokens(tokens)
-            assert isinstance(pattern, ast.Pattern)
-            scoped = check_pattern(pattern, catalogue)
-            if scoped.spine is None:
-                raise LanguageErrors([tokens.error(p) for p in scoped.problems])
-            subscriptions.append(Subscription(name, scoped.spine, entry.missing))
-        streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
-        return Index(subscriptions, static=FilterStatic.maker(self.engine, self.graphs, catalogue), streams=streams)
 
 
 def _ontology(catalogue: Catalogue) -> Ontology | None:

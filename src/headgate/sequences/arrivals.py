@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An event that sequences could not use, or some of them: the row in the input of its stream, and why."""
+    """An event that sequences, or some of them, could not use, or at which runs were lost: the row in the input of its
+    stream, and why. The codes: `late`, `quota`, and those of operators and graphs."""
 
     stream: str
     row: int

@@ -8,26 +8,30 @@ patterns give becomes columns for the level above. Events that cannot be used ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from headgate.columns import Column, Columns
+from headgate.errors import PlanError
 from headgate.language import ast
-from headgate.language.ast import TRUE, Path
+from headgate.language.ast import TRUE, Node, Path
 from headgate.language.spine import DUR
 from headgate.schema import Kind, Schema, Type
 from headgate.sequences.accepted import Output, Rows
 from headgate.sequences.arrivals import Clock, Problem, derived, merged_order
 from headgate.sequences.automaton import Automaton, Options, Slots, slots_of
+from headgate.sequences.filled import Filled, plain
 from headgate.sequences.index import Layout, Numbered, Programs, number
 from headgate.sequences.levels import Joined, Level, Levels, Producer, Subscription
 from headgate.sequences.matches import Matches
 from headgate.sequences.memory import Arrivals
 from headgate.sequences.pending import Pending
-from headgate.sequences.predicates import event_paths
-from headgate.sequences.runs.table import RunTable
+from headgate.sequences.predicates import FOREVER, event_paths
+from headgate.sequences.runs.table import RunTable, subscriptions_after
 from headgate.sequences.static.index import Conjunctions, Static, StaticIndex
 from headgate.sequences.tables import Ints
 
@@ -70,6 +74,30 @@ class LevelIndex:
         kinds = (a.type for s in self.numbered.states for a in s.step.accumulators)
         return any(kind is not None and kind.kind in texts for kind in kinds)
 
+    @cached_property
+    def reads(self) -> dict[str, set[Path]]:
+        """The attributes that the level asks of each of its streams."""
+        found: dict[str, set[Path]] = {
+            name: set(columns) for name, columns in zip(self.streams, self.layout.columns, strict=True)
+        }
+        asked = {(p.stream, _shape(p.body), p.missing == "total"): p.body for p in self.slots.predicates}
+        for (stream, _, total), body in asked.items():
+            name = self.streams[stream]
+            found[name].update(n.path for n in ast.walk(plain(body)) if isinstance(n, ast.Attribute))
+            if total:
+                found[name].update(a.path for a in self.layout.schemas[stream])
+        for stream, (test, _) in self.statics.items():
+            found[self.streams[stream]].update(test.needs)
+        for union in self.level.unions:
+            for side, side_test in zip(union.sides, self.sides[union.name], strict=True):
+                asks = found.setdefault(side.stream, set())
+                asks.update(a.path for a in union.schema)
+                asks.update(() if side_test is None else side_test.needs)
+                if side.source is not None:
+                    where = plain(event_paths(side.source.where))
+                    asks.update(n.path for n in ast.walk(where) if isinstance(n, ast.Attribute))
+        return found
+
     def output(self, producer: int) -> Output:
         if producer not in self.outputs:
             self.outputs[producer] = Output(self.producers[producer].spine)
@@ -87,14 +115,37 @@ class Index:
         streams: Mapping[str, Schema] | None = None,
     ) -> None:
         """`streams` are others that are fed: they move time on for ABSENT, even if no pattern reads them."""
-        self.subscriptions = list(subscriptions)
         self.options = options or Options()
+        self.subscriptions = list(subscriptions)
         self.plan = Levels(self.subscriptions)
         self.levels = [self._level(level, static) for level in self.plan.levels]
+        self.alive = np.ones(len(self.subscriptions), np.bool_)
         self.streams = {**(streams or {}), **self.plan.base}
+        self._settle()
+
+    def _settle(self) -> None:
         self.sources = sorted(self.streams)
         self.recent = np.array([s.since is not None for s in self.subscriptions], np.bool_)
         """The subscriptions that may share runs older than themselves."""
+
+    def extended(self, more: Sequence[Subscription], gone: Iterable[int] = (), static: Static = Conjunctions) -> Index:
+        """This index with more subscriptions, and without those numbered `gone`, at the cost of what is new alone.
+
+        The new ones run in levels of their own, above the others, whose automata they do not share. What PUBLISHes can
+        neither go nor give a stream that is there already; then a PlanError says so, and all must be compiled anew.
+        """
+        made = copy(self)
+        made.plan = Levels(more, self.plan)
+        made.alive = np.append(self.alive, np.ones(len(more), np.bool_))
+        for at in gone:
+            if self.subscriptions[at].spine.publish is not None:
+                raise PlanError(f"{self.subscriptions[at].name} publishes, so it cannot go by itself")
+            made.alive[at] = False
+        made.subscriptions = [*self.subscriptions, *more]
+        made.levels = [*self.levels, *(made._level(level, static) for level in made.plan.levels)]
+        made.streams = {**self.streams, **made.plan.base}
+        made._settle()
+        return made
 
     def _level(self, level: Level, static: Static) -> LevelIndex:
         streams = list(level.inputs)
@@ -150,32 +201,34 @@ class Index:
         """The attributes of each base stream that the index reads, TIME included."""
         found: dict[str, set[Path]] = {name: set(schema.time) for name, schema in self.plan.base.items()}
         for level in self.levels:
-            for name, columns in zip(level.streams, level.layout.columns, strict=True):
+            for name, paths in level.reads.items():
                 if name in found:
-                    found[name].update(columns)
-            for predicate in level.slots.predicates:
-                name = level.streams[predicate.stream]
-                if name in found:
-                    body = ast.walk(predicate.body)
-                    found[name].update(n.path for n in body if isinstance(n, ast.Attribute))
-                    if predicate.missing == "total":
-                        found[name].update(a.path for a in self.plan.base[name])
-            for stream, (test, _) in level.statics.items():
-                if level.streams[stream] in found:
-                    found[level.streams[stream]].update(test.needs)
-            for union in level.level.unions:
-                for side, side_test in zip(union.sides, level.sides[union.name], strict=True):
-                    if side.stream in found and side_test is not None:
-                        found[side.stream].update(side_test.needs)
-                    if side.stream in found:
-                        found[side.stream].update(a.path for a in union.schema)
-                        if side.source is not None:
-                            body = ast.walk(event_paths(side.source.where))
-                            found[side.stream].update(n.path for n in body if isinstance(n, ast.Attribute))
+                    found[name].update(paths)
         return {name: frozenset(p for p in paths if p[-1] != DUR) for name, paths in found.items()}
 
     def session(self) -> Session:
         return Session(self)
+
+    def stats(self) -> dict[str, Any]:
+        """What was compiled: states, static predicates, and what takes the slower path, with the reason."""
+        slow = {
+            self.subscriptions[s].name: why
+            for level in self.levels
+            for p, why in level.slow.items()
+            for s in level.producers[p].subscriptions
+        }
+        return {
+            "subscriptions": int(self.alive.sum()),
+            "levels": len(self.levels),
+            "states": sum(len(v.numbered.states) + len(v.interpreted.states) for v in self.levels),
+            "static_predicates": sum(len(v.slots.predicates) for v in self.levels),
+            "slower_path": slow,
+        }
+
+
+def _shape(body: Node) -> int:
+    """What the attributes of a predicate depend on: that of a hundred thousand is looked at once."""
+    return id(body.skeleton if isinstance(body, Filled) else body)
 
 
 def _statics(slots: Slots, layout: Layout, static: Static) -> dict[int, tuple[StaticIndex, Ints]]:
@@ -240,7 +293,21 @@ class Session:
             found.add(level, rows)
             for name, arrivals in derived(self.index, level, rows):
                 streams.setdefault(name, []).append(arrivals)
+            self._tell_lost(at, level, events)
         return found.sorted()
+
+    def _tell_lost(self, at: int, level: LevelIndex, events: Sequence[Arrivals]) -> None:
+        """Runs that a quota dropped are reported, with the last event that came."""
+        for state, count in self.tables[at].newly_lost():
+            last = max(events, key=lambda a: int(a.t1.max(initial=-FOREVER)), default=None)
+            row = -1 if last is None or not len(last) else int(last.row[np.argmax(last.t1)])
+            names = sorted({self.index.subscriptions[s].name for s in subscriptions_after(level, state)})
+            others = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            reason = (
+                f"{', '.join(names[:3])}{others}: {count} of the oldest runs dropped, because more than {state.quota} "
+                f"wait for the event at place {state.place + 1}"
+            )
+            self.errors.append(Problem("" if last is None else last.stream, row, reason, "quota"))
 
     def _unions(self, level: LevelIndex, streams: dict[str, list[Arrivals]]) -> None:
         for union in level.level.unions:
@@ -287,6 +354,12 @@ class Session:
 
     def stats(self) -> dict[str, Any]:
         return {"closed": self.closed, "levels": [table.stats() for table in self.tables]}
+
+    def runs(self) -> dict[str, int]:
+        """How many runs wait for each subscription that has some."""
+        subscriptions = self.index.subscriptions
+        counted = [table.by_subscription() for table in self.tables]
+        return {subscriptions[s].name: n for found in counted for s, n in sorted(found.items()) if self.index.alive[s]}
 
 
 def subscribers(level: LevelIndex, slot: int, subscriptions: Sequence[Subscription], most: int = 3) -> str:

@@ -6,20 +6,21 @@ nobody asks. Predicates are shown in the words of the language, each event under
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from headgate.columns import Columns
 from headgate.language import ast
 from headgate.language.ast import TRUE, Node
 from headgate.language.printer import print_node
 from headgate.language.spine import DUR, rewrite
+from headgate.schema import Schema
 from headgate.sequences.automaton import Automaton, Options, State, Target, path_of
 from headgate.sequences.engine import Index, LevelIndex, Session
 from headgate.sequences.filled import plain
 from headgate.sequences.levels import Subscription
 from headgate.sequences.runs.table import RunTable
+from headgate.sequences.static.index import Conjunctions, Static
 from headgate.sequences.stepper import Run
 
 
@@ -182,23 +183,50 @@ class Step:
 
 @dataclass
 class Story:
-    """What happened to the runs of a subscription, in order, and how many matches there were."""
+    """What happened to the runs of a subscription, in order, how many matches there were, and how many runs wait."""
 
     steps: list[Step] = field(default_factory=list)
     matches: int = 0
+    alive: int = 0
+    furthest: str = ""
+    """The last state that a run reached."""
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.steps), f"{self.matches} matches"])
 
 
-def tell(subscription: Subscription, batches: Iterable[Columns]) -> Story:
-    """Replays events for one subscription and says why each of its runs moved on, died or waits."""
-    index = Index([subscription], options=Options(kernel=False))
+def tell(
+    subscription: Subscription,
+    batches: Iterable[Columns | Sequence[Columns]],
+    *,
+    beside: Sequence[Subscription] = (),
+    static: Static = Conjunctions,
+    streams: Mapping[str, Schema] | None = None,
+) -> Story:
+    """Replays events for one subscription and says why each of its runs moved on, died or waits.
+
+    A batch is of one stream, or of several. `beside` are the subscriptions that PUBLISH what it reads.
+    """
+    index = Index([subscription, *beside], static, Options(kernel=False), streams)
     session = index.session()
     story = Story()
-    for level, table in zip(index.levels, session.tables, strict=True):
-        table.stepper.watch = partial(_write_down, story, table, level)
-    story.matches = sum(len(session.feed([columns])) for columns in batches)
+    level, target, _ = _find(index, subscription.name)
+    own = [id(state) for state in path_of(target)]
+    at = index.levels.index(level)
+    reached = -1
+
+    def watch(what: str, state: State, run: Run, event: int) -> None:
+        nonlocal reached
+        if id(state) in own:
+            _write_down(story, session.tables[at], level, what, state, run, event)
+            if own.index(id(state)) > reached:
+                reached, story.furthest = own.index(id(state)), story.steps[-1].state
+
+    session.tables[at].stepper.watch = watch
+    for batch in batches:
+        found = session.feed([batch] if isinstance(batch, Columns) else batch)
+        story.matches += sum(found.name(i) == subscription.name for i in range(len(found)))
+    story.alive = runs_alive(session).get(subscription.name, 0)
     return story
 
 

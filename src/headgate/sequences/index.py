@@ -18,6 +18,7 @@ from headgate.schema import Schema, Type
 from headgate.sequences import tables
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Automaton, Edge, State, Target
+from headgate.sequences.predicates import FOREVER
 from headgate.sequences.programs.compiler import (
     FUNCTIONS,
     TEXT,
@@ -28,7 +29,6 @@ from headgate.sequences.programs.compiler import (
     is_float,
     sort_of,
 )
-from headgate.sequences.predicates import FOREVER
 from headgate.sequences.tables import Bits, Ints, Tables
 
 KINDS = {"NEXT": tables.NEXT_STEP, "FOLD": tables.FOLD_STEP, "ABSENT": tables.ABSENT_STEP}
@@ -175,7 +175,7 @@ class _Numbering:
 
     def build(self) -> Numbered:
         states, programs = self._states, self._programs
-        groups, held = self._groups()
+        groups, held = self._groups(), [self._held(s) for s in states]
         places = max([t.place for t in self._targets] + [s.place for s in states], default=0) + 1
         cells = max([width_of(s.step.accumulators) + _cells_before(s) for s in states], default=0)
         accs: list[tuple[State, Accumulator, int]] = []
@@ -197,13 +197,14 @@ class _Numbering:
             _ints(KINDS[s.step.kind] for s in states),
             _ints(groups[self._group_key(s)] for s in states),
             _ints(s.bound for s in states),
+            _ints(h[0] for h in held),
             _ints(self._program(programs.predicate(s, s.theta)) for s in states),
             edge_from[:-1],
             edge_from[1:],
             _ints(e[0].slot if len(e) == 1 else tables.SEVERAL for e in edges),
-            _ints(1 + sum(waits[self._target_number[id(e.target)]] for e in own) for own in edges),
             _ints(s.place for s in states),
-            *held,
+            _ints(1 + sum(waits[self._target_number[id(e.target)]] for e in own) for own in edges),
+            _ints(h[1] for h in held),
             _ints(s.keep_slot for s in states),
             _ints(self._program(programs.predicate(s, s.keep)) for s in states),
             _ints(s.step.within for s in states),
@@ -243,6 +244,7 @@ class _Numbering:
             roles=_roles(by_group[0], by_start[0]),
             open_from=by_group[1],
             free_from=by_start[1],
+            keyed=any(g[2] is not None for g in group_list),
             least_quota=int(quotas.min(initial=FOREVER)),
             cells_at=tables.HANDLES + places,
             width=-(-(tables.HANDLES + places + cells) // _LINE) * _LINE,
@@ -304,11 +306,9 @@ class _Numbering:
     def _stream(self, state: State, path: Path) -> int:
         return state.origin.streams[int(path[0][1:])]
 
-    def _groups(self) -> tuple[dict[tuple[int, int, Path | None, int], int], list[Ints]]:
+    def _groups(self) -> dict[tuple[int, int, Path | None, int], int]:
         found = dict.fromkeys(map(self._group_key, self._states))
-        in_order = sorted(found, key=lambda g: _waiting_order(g[1], g[0]))
-        held = [self._held(state) for state in self._states]
-        return {g: i for i, g in enumerate(in_order)}, [_ints(h[0] for h in held), _ints(h[1] for h in held)]
+        return {g: i for i, g in enumerate(sorted(found, key=lambda g: _waiting_order(g[1], g[0])))}
 
     def _held(self, state: State) -> tuple[int, int]:
         """Where the value lies that theta compares for equality, and where before the first iteration: place, column

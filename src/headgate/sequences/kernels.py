@@ -17,7 +17,18 @@ import numpy as np
 from numba import njit
 
 from headgate.sequences.programs.kernels import STACK, accumulate, begin, execute, holds, mark, marked
-from headgate.sequences.runs.kernels import bucket_of, install, longer, pop, remove, taller, unique
+from headgate.sequences.runs.kernels import (
+    bucket_of,
+    file_runs,
+    install,
+    is_full,
+    longer,
+    pop,
+    remove,
+    room,
+    taller,
+    unique,
+)
 from headgate.sequences.tables import (
     ACC_FROM,
     ACC_OPERAND,
@@ -140,7 +151,9 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                         if b.t0[e] <= rows[this, T1]:
                             continue
                         theta = nodes[n, THETA]
-                        if not holds(p.code, theta, rows, this, work, b, e, now, marks, stamp, stack, p.cells_at):
+                        if theta >= 0 and not holds(
+                            p.code, theta, rows, this, work, b, e, now, marks, stamp, stack, p.cells_at
+                        ):
                             continue
                         if rows[this, STAMP] != epoch:
                             rows[this, STAMP] = epoch
@@ -159,6 +172,9 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                         w, count = _step(
                             p, b, rows, this, n, e, now, marks, stamp, lo, hi, waiting, w, out, count, work, stack
                         )
+            work[:] = 0
+            work[HANDLES : p.cells_at] = -1
+            work[T0], work[T1], work[HANDLES] = b.t0[e], now, e
             for h in range(lo - 1, hi):
                 if h < lo:
                     s_lo, s_hi = free_from[stream], free_from[stream + 1]
@@ -167,11 +183,8 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                 else:
                     continue
                 for i in range(s_lo, s_hi):
-                    work[:] = 0
-                    work[HANDLES : p.cells_at] = -1
-                    work[T0], work[T1], work[HANDLES] = b.t0[e], now, e
                     pc = starts[i, EDGE_PROGRAM]
-                    if not holds(p.code, pc, waiting, 0, work, b, e, now, marks, stamp, stack, p.cells_at):
+                    if pc >= 0 and not holds(p.code, pc, waiting, 0, work, b, e, now, marks, stamp, stack, p.cells_at):
                         continue
                     more = starts[i, EDGE_STATE_TO] - starts[i, EDGE_STATE_FROM]
                     if w + more > len(waiting):
@@ -190,7 +203,9 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
             remove(rows, heads, s.lists, scalars, affected[i])
         scalars[KILLED] += n_affected
         if w > 0:
-            s = install(p, b, s, waiting, w)
+            if is_full(p, s, w):
+                s = room(p, s, w)
+            file_runs(nodes, groups, p.quotas, b.cells, b.defined, s, waiting, w)
         if scalars[HEAP] > 0:
             s, waiting, out, count = _fire(p, b, s, now, waiting, out, count, work, marks, stack)
         at = until
@@ -224,7 +239,8 @@ def _may_move(nodes: Ints, edge_slots: Ints, n: int, marks: Ints, stamp: int) ->
     if hi - lo > _FEW:
         return True
     for edge in range(lo, hi):
-        if edge_slots[edge] < 0 or marked(marks, stamp, edge_slots[edge]):
+        slot = edge_slots[edge]
+        if slot < 0 or marked(marks, stamp, slot):
             return True
     return False
 
@@ -320,7 +336,6 @@ def _emit(
         for c in range(p.width):
             waiting[w, c] = work[c]
         waiting[w, NODE] = n
-        waiting[w, HANDLES + p.nodes[n, PLACE]] = -1
         if p.nodes[n, KIND] == FOLD_STEP:
             for a in range(p.nodes[n, ACC_FROM], p.nodes[n, ACC_TO]):
                 begin(p.accs, a, waiting[w])

@@ -71,18 +71,24 @@ class Level:
 
 
 class Levels:
-    """The plan of a book's patterns."""
+    """The plan of a book's patterns; or of some more of them, which run in levels above those of a plan `below`."""
 
-    def __init__(self, subscriptions: Sequence[Subscription]) -> None:
+    def __init__(self, subscriptions: Sequence[Subscription], below: Levels | None = None) -> None:
         self.subscriptions = list(subscriptions)
-        self.schemas: dict[str, Schema] = {}
-        self.base: dict[str, Schema] = {}
+        self.schemas: dict[str, Schema] = {} if below is None else dict(below.schemas)
+        self.base: dict[str, Schema] = {} if below is None else dict(below.base)
         self.levels: list[Level] = []
-        self.anonymous: set[str] = set()
-        self._reach: dict[str, int] = {}
+        self.anonymous: set[str] = set() if below is None else set(below.anonymous)
+        self.published: set[str] = set() if below is None else set(below.published)
+        self._reach: dict[str, int] = {} if below is None else dict(below._reach)
         self._placed: dict[int, int] = {}
+        self._first_level = 0 if below is None else below.height
+        self._first_number = 0 if below is None else below.count
         spines = {str(i): s.spine for i, s in enumerate(self.subscriptions)}
         published = {s.spine.publish: s.spine.schema for s in self.subscriptions if s.spine.publish is not None}
+        if twice := self.published & published.keys():
+            raise PlanError(f"{min(twice)} is published already")
+        self.published |= published.keys()
         for s in self.subscriptions:
             name = s.spine.publish
             if name is not None and _columns(s.spine.schema) != _columns(published[name]):
@@ -94,11 +100,19 @@ class Levels:
                 self._settle(i)
         self._times()
 
+    @property
+    def height(self) -> int:
+        return self._first_level + len(self.levels)
+
+    @property
+    def count(self) -> int:
+        return self._first_number + len(self.subscriptions)
+
     def _subscription(self, number: int) -> None:
         s = self.subscriptions[number]
         spine = simplify(s.spine, s.missing)
         at, streams = self._inputs(spine, s)
-        producer = Producer(spine, streams, s.missing, s.quota, (number,), spine.publish, s.name)
+        producer = Producer(spine, streams, s.missing, s.quota, (self._first_number + number,), spine.publish, s.name)
         self._level(at).producers.append(producer)
         if spine.publish is not None:
             self.schemas[spine.publish] = spine.schema
@@ -112,15 +126,15 @@ class Levels:
             self._reach[s.spine.publish] = max(self._reach.get(s.spine.publish, 0), at)
 
     def _level(self, number: int) -> Level:
-        while len(self.levels) <= number:
+        while self.height <= number:
             self.levels.append(Level())
-        return self.levels[number]
+        return self.levels[number - self._first_level]
 
     def _inputs(self, spine: Spine, s: Subscription) -> tuple[int, tuple[str, ...]]:
         """The level a spine runs in, and the streams it reads; they are entered as inputs there."""
         sources = (spine.start, *(step.source for step in spine.steps))
         named = [(self.stream(source, s), source) for source in sources]
-        at = max(self._reach[name] for name, _ in named)
+        at = max(self._first_level, *(self._reach[name] for name, _ in named))
         for name, source in named:
             self._level(at).inputs.setdefault(name, source.schema)
         return at, tuple(name for name, _ in named)
@@ -154,7 +168,7 @@ class Levels:
         name = "(union " + _digest(merged, s.missing, s.quota) + ")"
         if name not in self._reach:
             sides = [self._side(side, s) for side in (merged.left, merged.right)]
-            at = max(self._reach[side.stream] for side in sides)
+            at = max(self._first_level, *(self._reach[side.stream] for side in sides))
             self._reach[name] = at
             self.schemas[name] = merged.schema
             self.anonymous.add(name)

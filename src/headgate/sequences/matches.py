@@ -60,7 +60,7 @@ class Matches:
             subscription = np.concatenate([subscription, np.array([s for _, s in others], np.int64)])
         t0, t1 = rows.times()
         first, last = rows.first_and_last()
-        keep = np.ones(len(row), np.bool_)
+        keep = self._index.alive[subscription]
         for i in np.flatnonzero(self._index.recent[subscription]):
             since = self._index.subscriptions[int(subscription[i])].since
             keep[i] = since is None or starts_after(self._index, level, rows, int(first[row[i]]), since)

@@ -43,6 +43,25 @@ class _Skeleton:
     steps: tuple[tuple[Part, Part, Part], ...]
 
 
+class Keys:
+    """What of a text decides whether it is right: its shape, and every name and literal but loose constants."""
+
+    def __init__(self) -> None:
+        self._forms: dict[str, _Form] = {}
+
+    def key(self, tokens: Tokens) -> tuple[str, tuple[str, ...]]:
+        """The same for texts that differ in loose constants alone. A literal that cannot be one is raised."""
+        tokens.check()
+        shape = tokens.shape
+        form = self._forms.get(shape)
+        if form is None:
+            form = self._forms[shape] = _form_of(tokens)
+        for token in form.loose:
+            value_of(tokens, token)
+        raws = tokens.raws
+        return shape, tuple([raws[i] for i in form.fixed])
+
+
 class Shapes:
     """Resolves texts against one catalogue; keep it as long as the catalogue does not change."""
 

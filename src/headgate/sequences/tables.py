@@ -28,10 +28,10 @@ NEXT_STEP, FOLD_STEP, ABSENT_STEP = 1, 2, 3
 COUNT, SUM, AVG, MIN, MAX, FIRST, LAST, STDDEV, RECURRENCE = range(1, 10)
 
 
-KIND, GROUP, BOUND, THETA, EDGE_FROM, EDGE_TO, ONLY_SLOT, FAN = range(8)
-PLACE, HELD, HELD_ELSE, KEEP_SLOT, KEEP, WITHIN, ACC_FROM, ACC_TO = range(8, 16)
-"""Columns of `nodes`: what a run needs of its node lies together, in two lines of the cache. ONLY_SLOT is the slot of
-the only edge, SEVERAL where there are more; FAN is the most runs that one step can make."""
+KIND, GROUP, BOUND, HELD, THETA, EDGE_FROM, EDGE_TO, ONLY_SLOT = range(8)
+PLACE, FAN, HELD_ELSE, KEEP_SLOT, KEEP, WITHIN, ACC_FROM, ACC_TO = range(8, 16)
+"""Columns of `nodes`: the birth and the death of a run read the first eight, which are one line of the cache.
+ONLY_SLOT is the slot of the only edge, SEVERAL where there are more; FAN is the most runs that one step can make."""
 SEVERAL = -2
 EDGE_SLOT, EDGE_PROGRAM, EDGE_TARGET, EDGE_ACCEPTS, EDGE_STATE_FROM, EDGE_STATE_TO = range(6)
 """Columns of `edges` and `starts`; the last three tell what stands at the target, whose states are numbered in a row."""
@@ -61,6 +61,8 @@ class Tables(NamedTuple):
     """1 if groups wait for the slot, 2 if starts do, 3 for both; the others are asked by edges only."""
     open_from: Ints
     free_from: Ints
+    keyed: bool
+    """Has a group a key?"""
     least_quota: int
     cells_at: int
     width: int

@@ -9,12 +9,15 @@ the row is about that event and no subscription: bad events travel in the same f
 output and must not lose them. `split` parts the two. With `errors="raise"` the first bad event fails the query and
 there is no such column.
 
+Sequences run in a stateful step behind the pass (see `stateful`). On a stream `watermark` says how late an event may be.
+
 `output="counts"` gives stream, subscription, error and count; bad events are counted by the code of their error. On a
 stream these are running totals: write them in update or complete mode.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -27,8 +30,11 @@ from headgate import Plan, Subscriptions, UsageError
 from headgate.language.catalogue import nearest
 from headgate.schema import Path, Schema
 from headgate.spark.frame import EVENT, EVERY, EventId, routed, selected
-from headgate.spark.shards import SHARD_SIZE, shards
+from headgate.spark.shards import SHARD_SIZE, parted
 from headgate.spark.ship import Shipment, ship
+from headgate.spark.stateful.book import SequenceBook
+from headgate.spark.stateful.settings import BUCKETS, Delay, timing_of
+from headgate.spark.stateful.step import Stateful, on_batch, on_stream
 from headgate.spark.worker import Matching
 
 OUTPUTS = ("matches", "counts")
@@ -57,9 +63,10 @@ class Shipped:
         return self.needs.get(stream, frozenset())
 
     @classmethod
-    def of(cls, shipment: Shipment, plans: Sequence[Plan]) -> Shipped:
+    def of(cls, shipment: Shipment, plans: Sequence[Plan], sequences: SequenceBook | None = None) -> Shipped:
         schemas = dict(plans[-1].schemas)
-        return cls(shipment, schemas, {s: frozenset().union(*(p.needs(s) for p in plans)) for s in schemas})
+        readers: list[Plan | SequenceBook] = [*plans, *([] if sequences is None else [sequences])]
+        return cls(shipment, schemas, {s: frozenset().union(*(r.needs(s) for r in readers)) for s in schemas})
 
 
 def match(
@@ -73,6 +80,8 @@ def match(
     json: str | None = None,
     plans: str | None = None,
     shard: int = SHARD_SIZE,
+    watermark: Delay = 0,
+    buckets: int = BUCKETS,
 ) -> DataFrame:
     """The matches of the events of a frame, or of {stream: frame} for several streams.
 
@@ -81,6 +90,9 @@ def match(
     is an error row; `on="*"` then takes events of every stream, each with its stream in the column `stream`. `plans` is
     a folder that all hosts see; without it the plan travels through the session. A book larger than `shard`
     subscriptions is compiled and shipped in several parts.
+
+    `watermark` is how late an event of a stream may come for sequences, as a text such as "5 minutes" or in ticks, or
+    {stream: delay}; what comes later is an error row. `buckets` is how many parts the state of sequences has.
     """
     if output not in OUTPUTS:
         raise UsageError(f"output = {output!r} is unknown", f"choose one of {', '.join(OUTPUTS)}")
@@ -88,11 +100,47 @@ def match(
         raise UsageError(f"errors = {errors!r} is unknown", f"choose one of {', '.join(ERRORS)}")
     frames = _frames(df, on)
     session = next(iter(frames.values())).sparkSession
-    made = shards(subs, shard)
-    shipped = Shipped.of(ship(made, session, folder=plans), made)
+    made, sequences = parted(subs, shard)
+    book = None if sequences is None else SequenceBook.of(sequences, buckets)
+    shipped = Shipped.of(ship(made, session, folder=plans, sequences=sequences), made, book)
     named = {_stream(s, shipped): frame for s, frame in frames.items()}
     ids = event_id if isinstance(event_id, Mapping) else dict.fromkeys(named, event_id)
-    return matched(named, shipped, ids, output=output, errors=errors, json=json)
+    if book is None:
+        return matched(named, shipped, ids, output=output, errors=errors, json=json)
+    timing = timing_of(book, named, watermark)
+    step = Stateful(shipped.shipment, timing, buckets, uuid.uuid4().hex)
+    return sequenced(named, shipped, ids, step, output=output, errors=errors, json=json)
+
+
+def sequenced(
+    frames: Mapping[str, DataFrame],
+    shipped: Shipped,
+    event_ids: Mapping[str, EventId],
+    step: Stateful,
+    *,
+    output: str,
+    errors: str,
+    json: str | None,
+) -> DataFrame:
+    """As `matched`, for a book with sequences."""
+    inputs = {
+        stream: routed(frame, event_ids.get(stream), json)
+        if stream == EVERY
+        else selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json)
+        for stream, frame in frames.items()
+    }
+    kinds = {frame.schema[EVENT].dataType for frame in inputs.values()}
+    schema = matches_schema(kinds.pop() if len(kinds) == 1 else StringType(), errors == "rows")
+    if any(frame.isStreaming for frame in inputs.values()):
+        if output == "counts":
+            raise UsageError("sequences on a stream are not counted", "count the matches where they are written")
+        return on_stream(inputs, step, schema, errors=errors == "rows", tally=False)
+    whole = on_batch(inputs, step, schema, errors=errors == "rows")
+    if output != "counts":
+        return whole
+    code = fn.col("error.code") if errors == "rows" else fn.lit(None).cast("string")
+    summed = whole.groupBy("stream", "subscription", code.alias("error")).agg(fn.count("*").alias("count"))
+    return summed if errors == "rows" else summed.drop("error")
 
 
 def matched(

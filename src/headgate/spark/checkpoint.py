@@ -26,22 +26,28 @@ class Claim:
     query: str
     store: str
     streams: tuple[str, ...]
+    buckets: int = 0
+    """How many parts the state of its sequences has; 0 for a query that keeps no state."""
+    generation: int = 0
+    """How often that state was dealt out anew."""
 
 
-def claim(checkpoint: str, store: str, streams: tuple[str, ...], *, first: bool = False) -> Claim:
+def claim(checkpoint: str, store: str, streams: tuple[str, ...], *, first: bool = False, buckets: int = 0) -> Claim:
     """Take a checkpoint for a query, or take it up again; UsageError where it is another's.
+
+    `buckets` is written down for a new one; what stands there already stays.
 
     Over Connect this happens on the server when the `first` batch has begun, and Spark has written there already.
     """
-    system, root = _open(checkpoint)
-    mark = f"{root.rstrip('/')}/{_FILE}"
+    system, root = folder_of(checkpoint)
+    mark = f"{root}/{_FILE}"
     known = _read(system, mark)
     if known is None:
         if not first and system.get_file_info(f"{root}/offsets").type == fs.FileType.Directory:
             raise UsageError(
                 f"the checkpoint {checkpoint} was made by a query that is not Headgate's", "name a folder of its own"
             )
-        known = Claim(uuid.uuid4().hex[:16], store, streams)
+        known = Claim(uuid.uuid4().hex[:16], store, streams, buckets)
         _write(system, mark, known)
         # Of two that came at the same time the later one's mark stands: both go by what is there now.
         known = _read(system, mark) or known
@@ -54,14 +60,28 @@ def claim(checkpoint: str, store: str, streams: tuple[str, ...], *, first: bool 
     return known
 
 
+def claimed(checkpoint: str) -> Claim | None:
+    """The mark in a checkpoint; None where there is none."""
+    system, root = folder_of(checkpoint)
+    return _read(system, f"{root}/{_FILE}")
+
+
+def reclaim(checkpoint: str, made: Claim) -> None:
+    """Put another mark in place of the one that is there."""
+    system, root = folder_of(checkpoint)
+    _write(system, f"{root}/{_FILE}", made)
+
+
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else ", ".join(value)
 
 
-def _open(checkpoint: str) -> tuple[Any, str]:
+def folder_of(checkpoint: str) -> tuple[Any, str]:
+    """The file system of a checkpoint, and its path there."""
     try:
         if "://" in checkpoint or checkpoint.startswith("file:"):
-            return fs.FileSystem.from_uri(checkpoint)
+            system, path = fs.FileSystem.from_uri(checkpoint)
+            return system, path.rstrip("/")
         return fs.LocalFileSystem(), str(Path(checkpoint).absolute())
     except (OSError, ValueError) as problem:
         raise EnvironmentProblem(f"the checkpoint {checkpoint} cannot be reached: {problem}") from None
@@ -72,7 +92,7 @@ def _read(system: Any, mark: str) -> Claim | None:
         return None
     with system.open_input_stream(mark) as f:
         found = json.loads(f.read())
-    return Claim(found["query"], found["store"], tuple(found["streams"]))
+    return Claim(found["query"], found["store"], tuple(found["streams"]), found["buckets"], found["generation"])
 
 
 def _write(system: Any, mark: str, made: Claim) -> None:

@@ -14,6 +14,11 @@
     format = "parquet"                   # json, csv, kafka, console, store
     path = "matches"
 
+    [sequences]
+    watermark = "5 minutes"              # how late an event may be; a number of ticks where TIME is BIGINT
+    idle = "1 minute"                    # how long a stream may be silent before time goes on without it
+    buckets = 16                         # the parts of the state; --rebucket changes it
+
 Further keys: name, master, plans, [metrics] file and port, [spark] for Spark's own settings, and `options` of a source or
 sink for those of its format.
 """
@@ -35,15 +40,17 @@ SOURCES = (*FILES, "kafka", "socket", "rate", "headgate")
 SINKS = (*FILES, "kafka", "console", "store")
 _NEEDS = {**dict.fromkeys(FILES, ("path",)), "kafka": ("servers", "topic"), "socket": ("host", "port")}
 _TEXT, _TEXTS, _NUMBER, _TABLE = "a text", "a text or a list of texts", "a whole number", "a table"
+_DELAY = "a text, a whole number, or a table of these by stream"
 _SOURCE = {
     "format": _TEXT, "path": _TEXT, "servers": _TEXT, "topic": _TEXT, "host": _TEXT, "port": _NUMBER, "schema": _TEXT,
     "event_id": _TEXTS, "json": _TEXT, "options": _TABLE,
 }  # fmt: skip
 _SINK = {"format": _TEXT, "path": _TEXT, "servers": _TEXT, "topic": _TEXT, "options": _TABLE}
 _METRICS = {"file": _TEXT, "port": _NUMBER}
+_SEQUENCES = {"watermark": _DELAY, "idle": _TEXT, "buckets": _NUMBER}
 _TOP = {
     "store": _TEXT, "rules": _TEXT, "checkpoint": _TEXT, "trigger": _TEXT, "name": _TEXT, "master": _TEXT, "plans": _TEXT,
-    "sources": _TABLE, "sink": _TABLE, "errors": _TABLE, "metrics": _TABLE, "spark": _TABLE,
+    "sources": _TABLE, "sink": _TABLE, "errors": _TABLE, "metrics": _TABLE, "sequences": _TABLE, "spark": _TABLE,
 }  # fmt: skip
 
 
@@ -84,6 +91,9 @@ class Config:
     plans: str | None = None
     metrics_file: str | None = None
     metrics_port: int | None = None
+    watermark: str | int | Mapping[str, str | int] = 0
+    idle: str | None = None
+    buckets: int | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -123,6 +133,8 @@ def parse(given: Mapping[str, Any]) -> Config:
             targets[name] = Target(**{"format": "", **known, "options": _texts(_table(table, "options"))})
     metrics = _table(given, "metrics")
     _keys(metrics, _METRICS, "metrics.", problems)
+    sequences = _table(given, "sequences")
+    _keys(sequences, _SEQUENCES, "sequences.", problems)
     if not problems and not sources:
         problems.append("sources: there is none")
     if problems:
@@ -135,6 +147,9 @@ def parse(given: Mapping[str, Any]) -> Config:
         sources=sources,
         metrics_file=metrics.get("file"),
         metrics_port=metrics.get("port"),
+        watermark=sequences.get("watermark", 0),
+        idle=sequences.get("idle"),
+        buckets=sequences.get("buckets"),
         spark=spark,
     )
 
@@ -161,6 +176,9 @@ def _keys(table: Mapping[str, Any], keys: Mapping[str, str], at: str, out: list[
 def _is(value: Any, kind: str) -> bool:
     if kind == _TEXTS and isinstance(value, list):
         return bool(value) and all(isinstance(v, str) for v in value)
+    if kind == _DELAY:
+        given = value.values() if isinstance(value, Mapping) else [value]
+        return all(_is(v, _TEXT) or _is(v, _NUMBER) for v in given)
     if kind == _NUMBER:
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, Mapping) if kind == _TABLE else isinstance(value, str)

@@ -52,6 +52,9 @@ def launch(config: Config) -> Running:
         name=config.name,
         plans=config.plans,
         metrics=metrics,
+        watermark=config.watermark,
+        idle=config.idle,
+        buckets=config.buckets,
     )
 
 

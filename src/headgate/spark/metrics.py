@@ -32,6 +32,10 @@ _HELP = {
     "version": ("gauge", "Version of the book that the last micro-batch used"),
     "subscriptions": ("gauge", "Subscriptions in the book of the last micro-batch"),
     "plan_bytes": ("gauge", "Size of the plans of the last micro-batch"),
+    "sequence_events_total": ("counter", "Events sent on to sequences, once for each group that wants one"),
+    "bytes_saved_total": ("counter", "Bytes of events that were read and not sent on to sequences"),
+    "watermark": ("gauge", "Time up to which sequences are decided, in ticks"),
+    "idle_streams": ("gauge", "Streams that time no longer waits for"),
     "lag": ("gauge", "Events that the source has and the query has not read, where the source says so"),
 }
 
@@ -51,6 +55,10 @@ class Numbers:
     version: int = 0
     subscriptions: int = 0
     plan_bytes: int = 0
+    sequence_events_total: int = 0
+    bytes_saved_total: int = 0
+    watermark: int = 0
+    idle_streams: int = 0
     lag: float = 0.0
 
 
@@ -62,6 +70,8 @@ class Metrics:
     file: Path | None = None
     """Where the Prometheus text is written after each batch, whole or not at all: for a textfile collector."""
     numbers: Numbers = field(default_factory=Numbers)
+    activated: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """The sequences that came while the query ran: their first batch, and the time after which they see events."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __reduce__(self) -> tuple[type[Metrics], tuple[str, Path | None, Numbers]]:

@@ -48,6 +48,8 @@ class Shipment:
     origins: tuple[str, ...]
     operators: bytes = b""
     """The users' operators that the plans may call; they are code and travel with the task."""
+    sequences: Filed | None = None
+    """The plan of the sequences, where there are any."""
 
     @property
     def folder(self) -> Path | None:
@@ -57,7 +59,7 @@ class Shipment:
 
     @property
     def bytes(self) -> int:
-        return sum(f.size for f in self.plans) + (self.gone.size if self.gone else 0)
+        return sum(f.size for f in (*self.plans, self.gone, self.sequences) if f is not None)
 
 
 def ship(
@@ -68,6 +70,7 @@ def ship(
     folder: str | None = None,
     beside_driver: bool = False,
     store: Store | None = None,
+    sequences: Plan | None = None,
 ) -> Shipment:
     """Put plans where the workers of a session find them.
 
@@ -77,20 +80,21 @@ def ship(
     where = Path(shared) if shared else None
     filed = tuple(_file(plan, where) for plan in plans)
     names = cache.keep(partial(_write_names, sorted(gone)), where) if gone else None
-    called = _operators(plans)
-    learned.share(plans, called, where)
-    every = (*filed, *([names] if names else []))
+    stateful = None if sequences is None else _file(sequences, where)
+    called = packed_operators(plans if sequences is None else (*plans, sequences))
+    learned.share(plans if sequences is None else (*plans, sequences), called, where)
+    every = (*filed, *(f for f in (names, stateful) if f is not None))
     if where is not None:
-        return Shipment(filed, names, (str(where.absolute()),), called)
+        return Shipment(filed, names, (str(where.absolute()),), called, stateful)
     if is_local(spark) or (beside_driver and (spark.conf.get("spark.master", "") or "").startswith("local")):
-        return Shipment(filed, names, (), called)
+        return Shipment(filed, names, (), called, stateful)
     if store is not None and (store.shared or is_connect(spark)):
         for file in every:
             store.files.put(file.digest, cache.path(file))
-        return Shipment(filed, names, (_STORE + store.url,), called)
+        return Shipment(filed, names, (_STORE + store.url,), called, stateful)
     for file in every:
         _add(spark, file)
-    return Shipment(filed, names, (_SESSION,), called)
+    return Shipment(filed, names, (_SESSION,), called, stateful)
 
 
 def obtain(shipment: Shipment) -> tuple[list[Plan], pa.Array[Any] | None]:
@@ -100,7 +104,15 @@ def obtain(shipment: Shipment) -> tuple[list[Plan], pa.Array[Any] | None]:
     return [cache.plan(filed, fetches, shipment.operators) for filed in shipment.plans], names
 
 
-def _operators(plans: Sequence[Plan]) -> bytes:
+def obtain_sequences(shipment: Shipment) -> Plan:
+    """In a worker: the plan of the sequences."""
+    assert shipment.sequences is not None
+    fetches = [(origin, _fetch(origin)) for origin in shipment.origins]
+    return cache.plan(shipment.sequences, fetches, shipment.operators)
+
+
+def packed_operators(plans: Sequence[Plan]) -> bytes:
+    """The users' operators of some plans, as code."""
     known = {name: operator for plan in plans for name, operator in plan.tools.registry.items()}
     return travel.pack(known.values()) if known else b""
 

@@ -6,6 +6,9 @@ version ready, and matches the batch with them. So a change takes effect with th
 a batch that is done again after a crash uses the version that it used the first time: with the ids of matches made from
 the stable ids of events, it gives the same rows again, and the sinks keep each once (see `sinks`).
 
+Where the book has sequences the matching is part of the query itself, because state is: its tasks look the version up
+(see `versions`), and what comes here are rows that are done.
+
 A batch is matched once, however many sinks and actions follow: its rows are kept for them until they are done, because
 an operator may cost much and a source may be slow.
 """
@@ -15,6 +18,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
@@ -24,18 +28,26 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StringType
 
 from headgate.errors import UsageError
 from headgate.schema import Schema
-from headgate.spark.batch import Shipped, matched, split
-from headgate.spark.checkpoint import Claim, claim
+from headgate.spark.batch import Shipped, matched, matches_schema, split
+from headgate.spark.checkpoint import Claim, claim, claimed
 from headgate.spark.follow import Follower
-from headgate.spark.frame import EVENT, EVERY, STREAM, EventId, absent, event_column, routed, selected
+from headgate.spark.frame import BODY, EVENT, EVERY, STREAM, EventId, absent, event_column, routed, selected
 from headgate.spark.metrics import Listener, Metrics
 from headgate.spark.session import is_connect
-from headgate.spark.shards import SHARD_SIZE
-from headgate.spark.ship import ship
+from headgate.spark.shards import SHARD_SIZE, Parts
+from headgate.spark.ship import packed_operators, ship
 from headgate.spark.sinks import Each, Notifications, Sink, sink_of
+from headgate.spark.stateful.account import account
+from headgate.spark.stateful.book import SequenceBook
+from headgate.spark.stateful.buckets import REBUCKET
+from headgate.spark.stateful.settings import BUCKETS, Delay, timing_of
+from headgate.spark.stateful.step import Stateful, on_stream
+from headgate.spark.stateful.watermark import Timing
+from headgate.spark.versions import Following, Publisher
 from headgate.store import Store
 
 log = logging.getLogger("headgate.spark")
@@ -52,6 +64,7 @@ class Running:
     query: StreamingQuery
     metrics: Metrics
     _listener: Listener | None = field(default=None, repr=False)
+    _publisher: Publisher | None = field(default=None, repr=False)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the end; whether it has ended. An error of the query is raised here."""
@@ -66,7 +79,14 @@ class Running:
         self.query.stop()
         self._forget()
 
+    @property
+    def published(self) -> int | None:
+        """The newest version of the book that the next batch can use, where batches look it up for themselves."""
+        return None if self._publisher is None else self._publisher.version
+
     def _forget(self) -> None:
+        if self._publisher is not None:
+            self._publisher.stop()
         session = SparkSession.getActiveSession()
         if self._listener is not None and session is not None:
             session.streams.removeListener(self._listener)
@@ -87,6 +107,10 @@ def start(
     plans: str | None = None,
     shard: int = SHARD_SIZE,
     metrics: Metrics | None = None,
+    watermark: Delay = 0,
+    idle: str | float | None = None,
+    buckets: int | None = None,
+    sequences: bool | None = None,
 ) -> Running:
     """Match a streaming frame, or {stream: frame}, with the book of a store, from now on.
 
@@ -96,6 +120,9 @@ def start(
 
     A query reads the streams that it was started with. A stream that is declared later needs a query of its own, and this
     one says so in its log; only `on="*"`, over the whole event log of the store, takes up new streams as they come.
+
+    Whether the query keeps state, for sequences, is settled when its checkpoint is new: by the book, or by `sequences`.
+    `idle` is how long a stream may be silent before time goes on without it; if all are, time goes on with the clock.
     """
     book = store if isinstance(store, Store) else Store(store)
     if checkpoint is None:
@@ -108,34 +135,99 @@ def start(
     ids = event_id if isinstance(event_id, Mapping) else dict.fromkeys(frames, event_id)
     _declare(book, frames, json)
     follower = Follower(book, shard)
-    plans_now = follower.at(book.version).plans
+    parts = follower.at(book.version)
+    sequences_now = SequenceBook.of(parts.sequences or parts.plans[-1], buckets or BUCKETS)
     for stream, frame in frames.items():
         if stream == EVERY:
             routed(frame, ids.get(stream), json)
             continue
         # What is wrong with the frames is said before the query starts.
-        reads = frozenset().union(*(p.needs(stream) for p in plans_now))
-        schema = plans_now[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
+        reads = frozenset().union(*(p.needs(stream) for p in parts.plans), sequences_now.needs(stream))
+        schema = parts.plans[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
         selected(frame, schema, reads, ids.get(stream), json)
-    whole = _union({s: _identified(f, ids.get(s)) for s, f in frames.items()})
-    # Spark's own progress tells how many events a batch has, to whoever listens.
-    whole = whole.observe(name, fn.count(fn.lit(1)).alias("events"))
     numbers = metrics or Metrics(name)
-    spark = whole.sparkSession
+    spark = next(iter(frames.values())).sparkSession
     streams = tuple(frames)
+    stateful = _stateful(spark, str(checkpoint), parts, sequences, buckets)
+    timing = None
+    if stateful:
+        if trigger == AVAILABLE and idle is not None:
+            raise UsageError("idle= needs a query that goes on", "leave it out, or say another trigger")
+        timing = timing_of(sequences_now, frames, watermark, idle)
     batches = Batches(
         book, sink_of(sink, book), sink_of(errors, book), str(checkpoint), streams, json, name, plans, shard, numbers
     )
     batches.follower = follower
     listener = None
     if not is_connect(spark):
-        batches.claimed()
+        batches.claimed(buckets=stateful)
         listener = Listener(name, numbers)
         spark.streams.addListener(listener)
+    if timing is not None:
+        batches.publisher = Publisher(book, spark, str(checkpoint), plans, shard)
+        whole = _sequenced(frames, ids, json, batches, timing, stateful, packed_operators(parts.plans))
+        batches.publisher.publish()
+    else:
+        whole = _union({s: _identified(f, ids.get(s)) for s, f in frames.items()})
+        # Spark's own progress tells how many events a batch has, to whoever listens.
+        whole = whole.observe(name, fn.count(fn.lit(1)).alias("events"))
     writer = whole.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(batches)
     if trigger is not None:
         writer = writer.trigger(availableNow=True) if trigger == AVAILABLE else writer.trigger(processingTime=trigger)
-    return Running(writer.start(), numbers, listener)
+    running = Running(writer.start(), numbers, listener, batches.publisher)
+    if batches.publisher is not None:
+        batches.publisher.follow()
+    return running
+
+
+def _stateful(spark: SparkSession, checkpoint: str, parts: Parts, wanted: bool | None, buckets: int | None) -> int:
+    """The number of buckets of a query, 0 if it keeps no state: as its checkpoint says, else as it is asked for."""
+    if is_connect(spark):
+        if parts.sequences is not None or wanted:
+            raise UsageError("a query with sequences does not start over Spark Connect", "start it on the cluster")
+        return 0
+    known = claimed(checkpoint)
+    if known is None:
+        return (buckets or BUCKETS) if wanted or (wanted is None and parts.sequences is not None) else 0
+    if known.buckets and buckets not in (None, known.buckets):
+        raise UsageError(
+            f"the checkpoint {checkpoint} has {known.buckets} buckets, and the query asks for {buckets}",
+            f"ask for {known.buckets}, or deal the checkpoint out anew: {REBUCKET}",
+        )
+    if not known.buckets and parts.sequences is not None:
+        log.warning(
+            "the checkpoint %s was begun without state: %d sequences are left out; begin a new one for them",
+            checkpoint,
+            len(parts.sequences),
+        )
+    return known.buckets
+
+
+def _sequenced(
+    frames: Mapping[str, DataFrame],
+    ids: Mapping[str, EventId],
+    json: str | None,
+    batches: Batches,
+    timing: Timing,
+    buckets: int,
+    operators: bytes,
+) -> DataFrame:
+    """The query with its state: tasks look up the plans of their batch."""
+    book = batches.store
+    following = Following(book.url, batches.claimed().query, batches.checkpoint, operators)
+    inputs = {}
+    for stream, frame in frames.items():
+        identity = event_column(frame, ids.get(stream)).alias(EVENT)
+        if stream == EVERY:
+            inputs[stream] = routed(frame, ids.get(stream), json)
+        elif json is not None:
+            inputs[stream] = frame.select(identity, fn.col(f"`{json}`").alias(BODY))
+        else:
+            inputs[stream] = frame.select(identity, *(f"`{c}`" for c in frame.columns if c != EVENT))
+    kinds = {frame.schema[EVENT].dataType for frame in inputs.values()}
+    schema = matches_schema(kinds.pop() if len(kinds) == 1 else StringType(), True)
+    step = Stateful(following, timing, buckets, uuid.uuid4().hex, batches.checkpoint, batches.claimed().generation)
+    return on_stream(inputs, step, schema, errors=True, tally=True)
 
 
 def _interval(trigger: str | None) -> None:
@@ -159,21 +251,27 @@ class Batches:
     shard: int
     metrics: Metrics
     follower: Follower | None = None
+    publisher: Publisher | None = None
+    """Of a query that keeps state: its batches come matched."""
     _claim: Claim | None = None
     _said: set[str] = field(default_factory=set)
     _seen: dict[str, frozenset[tuple[str, ...]]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_claim": None, "follower": None}
+        return {**self.__dict__, "_claim": None, "follower": None, "publisher": None}
 
-    def claimed(self, batch: int | None = None) -> Claim:
+    def claimed(self, batch: int | None = None, buckets: int = 0) -> Claim:
         if self._claim is None:
-            self._claim = claim(self.checkpoint, self.store.identity, self.streams, first=batch == 0)
+            store = self.store.identity
+            self._claim = claim(self.checkpoint, store, self.streams, first=batch == 0, buckets=buckets)
         return self._claim
 
     def __call__(self, df: DataFrame, batch: int) -> None:
         began = time.perf_counter()
         query = self.claimed(batch).query
+        if self.publisher is not None:
+            self._done(df, batch, began, self.publisher)
+            return
         if self.follower is None:
             self.follower = Follower(self.store, self.shard)
         version = self.store.logs.version_of(query, batch, self.store.version)
@@ -186,6 +284,41 @@ class Batches:
         facts = {"version": version, "plan_bytes": sent.bytes}
         facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone)
         self.metrics.batch(batch, time.perf_counter() - began, **done, **facts)
+
+    def _done(self, df: DataFrame, batch: int, began: float, publisher: Publisher) -> None:
+        """A batch that comes matched. Spark keeps its rows while this runs, for it has gone through state."""
+        done, said = account(df)
+        query = self.claimed().query
+        version = self.store.logs.recorded(query, batch) or 0
+        self._write(df.where("id IS NOT NULL"), query, batch, version, bad=done["errors"] > 0)
+        for name, after in said.activated.items():
+            log.info("%s: subscription %s counts from batch %d on, for events after %d", self.name, name, batch, after)
+        self.metrics.activated.update({name: (batch, after) for name, after in said.activated.items()})
+        if said.lost:
+            log.info("%s: batch %d, %d runs have ended with their subscriptions", self.name, batch, said.lost)
+        totals = {
+            "sequence_events_total": self.metrics.numbers.sequence_events_total + said.sent,
+            "bytes_saved_total": self.metrics.numbers.bytes_saved_total + said.bytes_saved,
+        }
+        facts = {"version": version, "plan_bytes": publisher.bytes, "idle_streams": len(said.idle)}
+        if said.time is not None:
+            facts["watermark"] = said.time
+        if (parts := publisher.parts) is not None:
+            stateful = 0 if parts.sequences is None else len(parts.sequences)
+            facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone) + stateful
+        self.metrics.batch(batch, time.perf_counter() - began, **done, **facts, **totals)
+
+    def _write(self, rows: DataFrame, query: str, batch: int, version: int, *, bad: bool) -> None:
+        spark, about = rows.sparkSession, f"{self.name}: batch {batch}, version {version}"
+        _describe(spark, f"{about}, matches to {self.sink.name}")
+        if isinstance(self.sink, Notifications) and isinstance(self.errors, Notifications):
+            self.sink.take(rows, query, batch)
+            return
+        matches, errors = split(rows)
+        self.sink.write(matches, query, batch)
+        if bad:
+            _describe(spark, f"{about}, errors to {self.errors.name}")
+            self.errors.write(errors, query, batch)
 
     def _missing(self, df: DataFrame, shipped: Shipped) -> None:
         """Say once what subscriptions need and this query does not have: it was not so when the query started."""
@@ -219,12 +352,7 @@ class Batches:
         result = result.persist()
         try:
             done = _account(result)
-            matches, bad = split(result.where("id IS NOT NULL"))
-            _describe(spark, f"{about}, matches to {self.sink.name}")
-            self.sink.write(matches, query, batch)
-            if done["errors"]:
-                _describe(spark, f"{about}, errors to {self.errors.name}")
-                self.errors.write(bad, query, batch)
+            self._write(result.where("id IS NOT NULL"), query, batch, version, bad=done["errors"] > 0)
         finally:
             result.unpersist()
         return done

@@ -53,7 +53,7 @@ class Matching:
         plans, gone = obtain(self.shipment)
         prepared = cache(lambda stream: Prepared(stream, plans, gone))
         events, schema = 0, None
-        parts = (part for table in gathered(batches) for part in self._parts(table))
+        parts = (part for table in gathered(batches) for part in parts_of(table, self.stream))
         if self.counting:
             for table in _summed(self._one(prepared(stream), table) for stream, table in parts):
                 yield from table.to_batches()
@@ -67,19 +67,6 @@ class Matching:
             row = {**dict.fromkeys(schema.names), "stream": self.stream, "output": str(events)}
             yield from pa.Table.from_pylist([row], schema).to_batches()
         learned.share(plans, self.shipment.operators, self.shipment.folder)
-
-    def _parts(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-        """The events of each stream."""
-        if self.stream != EVERY:
-            yield self.stream, table
-            return
-        named = table.column(STREAM)
-        for stream in pc.unique(named).to_pylist():
-            if stream is not None:
-                yield stream, table.filter(pc.equal(named, stream)).drop_columns([STREAM])
-        nameless = table.filter(pc.is_null(named)).drop_columns([STREAM])
-        if len(nameless):
-            yield NOWHERE, nameless
 
     def _one(self, prepared: Prepared, table: pa.Table) -> pa.Table:
         events = Events.of(table, prepared)
@@ -99,15 +86,32 @@ class Matching:
         return pa.concat_tables([found, events.error_rows(found.schema)]) if events.rejected else found
 
 
+def parts_of(table: pa.Table, stream: str) -> Iterator[tuple[str, pa.Table]]:
+    """The events of each stream, where a frame has those of all."""
+    if stream != EVERY:
+        yield stream, table
+        return
+    named = table.column(STREAM)
+    for name in pc.unique(named).to_pylist():
+        if name is not None:
+            yield name, table.filter(pc.equal(named, name)).drop_columns([STREAM])
+    nameless = table.filter(pc.is_null(named)).drop_columns([STREAM])
+    if len(nameless):
+        yield NOWHERE, nameless
+
+
 class Prepared:
     """The plans of a task, and what must be decoded for all of them together."""
 
-    def __init__(self, stream: str, plans: Sequence[Plan], gone: Array | None) -> None:
+    def __init__(
+        self, stream: str, plans: Sequence[Plan], gone: Array | None, more: frozenset[Path] = frozenset()
+    ) -> None:
+        """`more` is what somebody else needs of the events."""
         self.stream = stream
         self._plans = plans
         self._gone = gone
         self.schema: Schema = plans[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
-        self.needs: frozenset[Path] = frozenset().union(*(p.needs(stream) for p in plans), self.schema.time)
+        self.needs: frozenset[Path] = frozenset().union(*(p.needs(stream) for p in plans), self.schema.time, more)
 
     def _found(self, events: Events, output: str) -> Iterator[pa.Table]:
         """The last plan is the newest: what is gone from the others may live in it."""

@@ -25,8 +25,3 @@ def to_json(notice: Notice) -> bytes:
     # Output and event are JSON already: they are not parsed to be written again.
     output, body = (notice.output or "null").encode(), (notice.body or "null").encode()
     return head[:-1] + b',"output":' + output + b',"data":' + body + b"}"
-
-
-def family(notice: Notice) -> str:
-    """Sequences wait for their watermark; their delay is told apart. Their events are known by what they SELECT."""
-    return "stateless" if notice.output is None else "output"

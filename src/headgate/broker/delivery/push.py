@@ -56,11 +56,11 @@ class Channel:
 
 
 class Pusher:
-    def __init__(self, outbox: Outbox, settings: Settings, numbers: Numbers, last: Callable[[], int]) -> None:
+    def __init__(self, outbox: Outbox, settings: Settings, numbers: Numbers, family: Callable[[str], str]) -> None:
         self._outbox = outbox
         self._settings = settings
         self._numbers = numbers
-        self._last = last
+        self._family = family
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
         self._slots = asyncio.Semaphore(_AT_ONCE)
@@ -117,7 +117,7 @@ class Pusher:
         self._numbers.count("delivered_total", outcome.done, channel.kind)
         for notice in page[: outcome.done]:
             if notice.published is not None:
-                self._numbers.delay(channel.kind, "stateless", now - notice.published)
+                self._numbers.delay(channel.kind, self._family(notice.subscription), now - notice.published)
         if outcome.failure is None:
             await run_in_threadpool(self._outbox.move, Cursor(channel.name, page[-1].seq))
             return 0.0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
-from headgate.broker.delivery.form import family, to_json
+from headgate.broker.delivery.form import to_json
 from headgate.broker.hub import Connection
 from headgate.broker.metrics import Numbers
 
 
-async def lines(connection: Connection, numbers: Numbers) -> AsyncIterator[bytes]:
+async def lines(connection: Connection, numbers: Numbers, family: Callable[[str], str]) -> AsyncIterator[bytes]:
     """The body of the response, until the connection or the subscription ends."""
     yield b"retry: 1000\n\n"
     async for page in connection.pages():
@@ -27,5 +27,5 @@ async def lines(connection: Connection, numbers: Numbers) -> AsyncIterator[bytes
         numbers.count("delivered_total", len(page), "sse")
         for notice in page:
             if notice.published is not None:
-                numbers.delay("sse", family(notice), now - notice.published)
+                numbers.delay("sse", family(notice.subscription), now - notice.published)
     yield b"event: end\ndata: {}\n\n"

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from headgate.broker.delivery.form import family, to_json
+from headgate.broker.delivery.form import to_json
 from headgate.broker.hub import Connection
 from headgate.broker.metrics import Numbers
 
 
-async def send(socket: WebSocket, connection: Connection, numbers: Numbers) -> None:
+async def send(socket: WebSocket, connection: Connection, numbers: Numbers, family: Callable[[str], str]) -> None:
     """Send until either side ends it."""
     watching = asyncio.create_task(_gone(socket, connection))
     try:
@@ -23,7 +24,7 @@ async def send(socket: WebSocket, connection: Connection, numbers: Numbers) -> N
             numbers.count("delivered_total", len(page), "websocket")
             for notice in page:
                 if notice.published is not None:
-                    numbers.delay("websocket", family(notice), now - notice.published)
+                    numbers.delay("websocket", family(notice.subscription), now - notice.published)
         await socket.close(1000, "the subscription has ended")
     except (WebSocketDisconnect, RuntimeError):
         # The client left while we were writing.

@@ -99,4 +99,13 @@ def server(settings: Settings) -> uvicorn.Server:
         server_header=False,
         ws_max_size=1 << 16,
     )
-    return uvicorn.Server(config)
+    return Server(config)
+
+
+class Server(uvicorn.Server):
+    """Who listens is told of the end before the server waits for connections to end."""
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        app: Any = self.config.app
+        app.state.broker.hub.close()
+        await super().shutdown(sockets)

@@ -45,7 +45,7 @@ def _of(broker: Broker, row: Ticket, since: int) -> Connection:
 
 async def _streamed(broker: Broker, kind: str, names: Sequence[str], connection: Connection) -> AsyncIterator[bytes]:
     try:
-        async for part in sse.lines(connection, broker.numbers):
+        async for part in sse.lines(connection, broker.numbers, broker.family):
             yield part
     finally:
         for name in names:
@@ -104,7 +104,7 @@ async def socket(socket: WebSocket, id: str) -> None:
     connection = _of(broker, row, begin)
     broker.hub.join("subscription", id, connection)
     try:
-        await websocket.send(socket, connection, broker.numbers)
+        await websocket.send(socket, connection, broker.numbers, broker.family)
     finally:
         broker.hub.leave("subscription", id, connection)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
@@ -53,9 +52,4 @@ def _drawn(body: Wish, schemas: Any) -> pictures.Picture:
     text = body.text or "TRUE"
     book = book_of(schemas, {})
     book.add("draft", text, on=body.stream, missing=body.missing)
-    if body.kind == "diagram":
-        return pictures.diagram(text)
-    if body.kind == "automaton":
-        return pictures.automaton(book, "draft")
-    event: Mapping[str, Any] = body.event
-    return pictures.tree(book, "draft", event)
+    return pictures.drawn(body.kind, book, "draft", body.event if body.kind == "tree" else None)

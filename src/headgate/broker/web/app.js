@@ -98,7 +98,7 @@ async function list() {
     text.append(element("code", s.text || ""));
     row.append(text, element("td", s.stream || ""));
     const state = element("td", s.waiting ? `${s.state}; delivery waits: ${s.waiting}` : s.state, { class: `state-${s.state}` });
-    row.append(state, element("td", new Date(s.expires * 1000).toLocaleString()));
+    row.append(state, element("td", new Date(s.expires * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" })));
     row.append(element("td", String(counts.get(s.id) || 0), { class: "count" }));
     const actions = element("td");
     const ticket = store.tickets[s.id];

@@ -103,13 +103,27 @@ def _mixed(g: int, key: int) -> int:
 @njit(cache=True)
 def install(p: Tables, b: Batch, s: Runs, waiting: Ints, count: int) -> Runs:
     """Puts the first `count` of the waiting runs in."""
-    s = _room(p, s, count)
-    _file(p.nodes, p.groups, p.quotas, b.cells, b.defined, s, waiting, count)
+    if is_full(p, s, count):
+        s = room(p, s, count)
+    file_runs(p.nodes, p.groups, p.quotas, b.cells, b.defined, s, waiting, count)
     return s
 
 
 @njit(cache=True)
-def _room(p: Tables, s: Runs, count: int) -> Runs:
+def is_full(p: Tables, s: Runs, count: int) -> bool:
+    """Might `count` more runs not fit?"""
+    scalars = s.scalars
+    return bool(
+        scalars[HIGH] + count > len(s.rows)
+        or scalars[HEAP] + count > len(s.heap)
+        or scalars[FRESH] + count > len(s.fresh)
+        or (p.keyed and scalars[ALIVE] + count > scalars[MASK])
+        or (scalars[LISTED] == 0 and scalars[ALIVE] + count > p.least_quota)
+    )
+
+
+@njit(cache=True)
+def room(p: Tables, s: Runs, count: int) -> Runs:
     """So much room that `count` more runs need no other arrays."""
     scalars = s.scalars
     rows, heads, lists, heap, fresh = s.rows, s.heads, s.lists, s.heap, s.fresh
@@ -119,7 +133,7 @@ def _room(p: Tables, s: Runs, count: int) -> Runs:
         heap = taller(heap, scalars[HEAP] + count)
     if scalars[FRESH] + count > len(fresh):
         fresh = longer(fresh, scalars[FRESH] + count)
-    if scalars[ALIVE] + count > scalars[MASK] and (p.groups[:, GROUP_COLUMN] >= 0).any():
+    if p.keyed and scalars[ALIVE] + count > scalars[MASK]:
         while scalars[ALIVE] + count > scalars[MASK]:
             scalars[MASK] = (scalars[MASK] << 2) | 3
         heads = _rehash(p, rows, heads, scalars)
@@ -155,7 +169,7 @@ def _list(rows: Ints, lists: Ints, r: int) -> None:
 
 
 @njit(cache=True)
-def _file(
+def file_runs(
     nodes: Ints, groups: Ints, quotas: Ints, cells: Ints, defined: Bits, s: Runs, waiting: Ints, count: int
 ) -> None:
     rows, heads, lists, heap, fresh, scalars = s.rows, s.heads, s.lists, s.heap, s.fresh, s.scalars
@@ -213,7 +227,7 @@ def _until(nodes: Ints, n: int, t0: int) -> int:
     bound = nodes[n, BOUND]
     if nodes[n, KIND] == ABSENT_STEP or (t0 > 0 and bound > _FOREVER - t0):
         return _FOREVER
-    return t0 + (bound - 1)
+    return int(t0 + (bound - 1))
 
 
 @njit(cache=True)
@@ -233,7 +247,7 @@ def _hold_key(nodes: Ints, cells: Ints, defined: Bits, rows: Ints, r: int, mask:
         keyed, key = _key(cells, handle, column, packed & 3)
         rows[r, KEYED] = int(keyed)
         rows[r, KEY] = key
-    return _mixed(nodes[n, GROUP], rows[r, KEY]) & mask
+    return int(_mixed(nodes[n, GROUP], rows[r, KEY]) & mask)
 
 
 @njit(cache=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headgate.sequences.accepted import Rows
+from headgate.sequences.automaton import State
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals, Memory
 from headgate.sequences.pending import Pending, advance_asking, ask_starts
@@ -65,6 +66,7 @@ class RunTable:
             fresh=np.zeros(64, np.int64),
             scalars=scalars,
         )
+        self._told: dict[int, int] = {}
         self._swept = 0
         self._compacted = 0
         self._values = 0
@@ -154,6 +156,24 @@ class RunTable:
         lists = self.runs.lists
         return lists[:, LOST] if len(lists) else np.zeros(len(self._level.numbered.states), np.int64)
 
+    def newly_lost(self) -> Iterator[tuple[State, int]]:
+        """The states that have lost runs to their quota since this was last asked, and how many."""
+        lost = self.lost()
+        found = [(self._level.numbered.states[n], int(lost[n])) for n in np.flatnonzero(lost)]
+        found += [(self._level.interpreted.states[n], count) for n, count in self.stepper.dropped.items()]
+        for state, count in found:
+            if more := count - self._told.get(id(state), 0):
+                self._told[id(state)] = count
+                yield state, more
+
+    def by_subscription(self) -> dict[int, int]:
+        """How many runs wait on the way to each subscription; those that several share are counted for each."""
+        counts = {id(s): int(c) for s, c in zip(self._level.numbered.states, self.waiting(), strict=True) if c}
+        for n, runs in self.stepper.runs.items():
+            if runs:
+                counts[id(self._level.interpreted.states[n])] = len(runs)
+        return count_by_subscription(self._level, counts) if counts else {}
+
     def stats(self) -> dict[str, Any]:
         scalars = self.runs.scalars
         slow = sum(len(runs) for runs in self.stepper.runs.values())
@@ -174,6 +194,31 @@ class RunTable:
             "events_bound": self.memory.size,
             "bytes": self.runs.rows.nbytes + self.memory.cells.nbytes + self.memory.defined.nbytes,
         }
+
+
+def subscriptions_after(level: LevelIndex, state: State) -> list[int]:
+    """The subscriptions to which runs of this state may lead."""
+    found: list[int] = []
+    for edge in state.edges.values():
+        found += [s for p in edge.target.accepts for s in level.producers[p].subscriptions]
+        for following in edge.target.states.values():
+            found += subscriptions_after(level, following)
+    return found
+
+
+def count_by_subscription(level: LevelIndex, counts: Mapping[int, int]) -> dict[int, int]:
+    """The sum of `counts`, by the identity of a state, on the way to each subscription."""
+    found: dict[int, int] = {}
+    for automaton in (level.compiled, level.interpreted):
+        sums: dict[int, int] = {}
+        # A target stands behind the one its run came from.
+        for target in automaton.targets:
+            above = target.origin
+            if above is not None:
+                sums[id(target)] = sums.get(id(above.origin), 0) + counts.get(id(above), 0)
+            if total := sums.get(id(target), 0):
+                found.update((s, total) for p in target.accepts for s in level.producers[p].subscriptions)
+    return found
 
 
 def _by_event(hits: Sequence[tuple[Ints, Ints]], count: int) -> tuple[Ints, Ints]:

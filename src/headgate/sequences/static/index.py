@@ -107,14 +107,12 @@ class Conjunctions:
         shapes: dict[tuple[int, str], _Shape] = {}
         keyed: dict[tuple[Path, ...], list[_Entry]] = {}
         for slot, (body, missing) in enumerate(predicates):
-            filled = isinstance(body, Filled)
-            shape = shapes.get((id(body.skeleton), missing)) if filled else None
+            values = body.values if isinstance(body, Filled) else ()
+            key = (id(body.skeleton) if isinstance(body, Filled) else id(body), missing)
+            shape = shapes.get(key)
             if shape is None:
-                shape = self._shape(body, missing)
-                if filled:
-                    shapes[id(body.skeleton), missing] = shape
+                shape = shapes[key] = self._shape(body, missing)
             if shape.keys:
-                values = body.values if filled else ()
                 codes = [_coded(known, values[v.token] if isinstance(v, Hole) else v) for known, v in shape.keys]
                 keyed.setdefault(shape.signature, []).append(
                     (slot, codes, [self._number(r, values) for r in shape.rest])

@@ -1,4 +1,4 @@
-"""Why a subscription matched an event, or what blocked it.
+"""Why a filter matched an event, or what blocked it.
 
 Every atom is shown with its value on the event: true, false or unknown. For a miss, `blocking` is a smallest set of
 atoms whose change would make it match; for a match, a smallest set whose change would undo it. Small means few atoms; of
@@ -9,10 +9,11 @@ which is every set of three among forty atoms; beyond that the smallest found is
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from headgate.explain.explanation import Atom, Explanation
+from headgate.explain.pictures import decision_diagram
 from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.printer import print_node
@@ -20,87 +21,55 @@ from headgate.oracle.filters import attributes, conjunction, disjunction, truth
 from headgate.schema import Schema, format_path
 
 _TRIES = 20_000
-_WORDS = {True: "true", False: "false", None: "unknown"}
-
-
-@dataclass(frozen=True, slots=True)
-class Atom:
-    """One condition of the text and its value on the event; None is unknown."""
-
-    text: str
-    truth: bool | None
-    values: Mapping[str, Any]
-    """The attributes it reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    subscription: str
-    text: str
-    matched: bool
-    atoms: tuple[Atom, ...]
-    blocking: tuple[str, ...]
-    """For a miss: what would have to change. For a match: what it hangs on."""
-    lane: str = ""
-    """Where the engine evaluates it, and why there."""
-
-    def __str__(self) -> str:
-        head = f"{self.subscription} {'matches' if self.matched else 'does not match'}: {self.text}"
-        lines = [head]
-        for atom in self.atoms:
-            values = ", ".join(f"{k} = {_shown(v)}" for k, v in atom.values.items())
-            lines.append(f"  {_WORDS[atom.truth]:<8} {atom.text}" + (f"   [{values}]" if values else ""))
-        if self.blocking:
-            lines.append("  it hangs on:" if self.matched else "  it would match if this changed:")
-            lines += [f"    {b}" for b in self.blocking]
-        if self.lane:
-            lines.append(f"  evaluated: {self.lane}")
-        return "\n".join(lines)
 
 
 def explain_filter(
-    name: str, text: str, body: Node, row: Mapping[Path, Any], schema: Schema, missing: str, lane: str = ""
+    name: str, text: str, body: Node, row: Mapping[Path, Any] | None, schema: Schema, missing: str, lane: str = ""
 ) -> Explanation:
+    """Without a row, only what there is to say of the subscription itself."""
+    pictures = (decision_diagram(name, body, two_valued=missing == "default"),)
+    if row is None:
+        return Explanation(name, text, None, lane=lane, pictures=pictures)
     matched = truth(body, row, schema, missing) is True
-    nodes = list(dict.fromkeys(_atoms(body)))
+    nodes = list(dict.fromkeys(atoms_of(body)))
     mode = "default" if missing == "default" else "null"
     values = {node: truth(node, row, schema, mode) for node in nodes}
-    absent = _absent(body, row, schema, missing)
-    shown = tuple(Atom(print_node(n), values[n], _read(n, row)) for n in nodes)
+    absent = absent_of(body, row, schema, missing)
+    shown = tuple(Atom(print_node(n), values[n], read_by(n, row)) for n in nodes)
     blocking = tuple(f"{format_path(p)} is missing" for p in absent)
     if not absent or matched:
-        changed = _smallest(body, nodes, values, wanted=not matched)
+        changed = smallest(body, nodes, values, wanted=not matched)
         blocking += tuple(print_node(n) for n in changed)
-    elif _value(body, values) is not True:
-        blocking += tuple(print_node(n) for n in _smallest(body, nodes, values, wanted=True))
-    return Explanation(name, text, matched, shown, blocking, lane)
+    elif value_of(body, values) is not True:
+        blocking += tuple(print_node(n) for n in smallest(body, nodes, values, wanted=True))
+    return Explanation(name, text, matched, shown, blocking, lane, pictures=pictures)
 
 
-def _atoms(node: Node) -> Iterator[Node]:
+def atoms_of(node: Node) -> Iterator[Node]:
     match node:
         case ast.And(items) | ast.Or(items):
             for item in items:
-                yield from _atoms(item)
+                yield from atoms_of(item)
         case ast.Not(operand):
-            yield from _atoms(operand)
+            yield from atoms_of(operand)
         case _:
             yield node
 
 
-def _value(node: Node, values: Mapping[Node, bool | None]) -> bool | None:
+def value_of(node: Node, values: Mapping[Node, bool | None]) -> bool | None:
     """The truth of a body from that of its atoms."""
     match node:
         case ast.And(items):
-            return conjunction([_value(i, values) for i in items])
+            return conjunction([value_of(i, values) for i in items])
         case ast.Or(items):
-            return disjunction([_value(i, values) for i in items])
+            return disjunction([value_of(i, values) for i in items])
         case ast.Not(operand):
-            inner = _value(operand, values)
+            inner = value_of(operand, values)
             return None if inner is None else not inner
     return values[node]
 
 
-def _smallest(body: Node, nodes: list[Node], values: Mapping[Node, bool | None], *, wanted: bool) -> tuple[Node, ...]:
+def smallest(body: Node, nodes: list[Node], values: Mapping[Node, bool | None], *, wanted: bool) -> tuple[Node, ...]:
     """The fewest atoms that, given other truth values, make the body match (or not match)."""
     changeable = [n for n in nodes if not isinstance(n, ast.Literal)]
     tries = 0
@@ -120,7 +89,7 @@ def _reaches(body: Node, chosen: tuple[Node, ...], values: Mapping[Node, bool | 
     assignments: list[tuple[bool, ...]] = [()]
     for choice in options:
         assignments = [(*a, v) for a in assignments for v in choice]
-    return any((_value(body, {**values, **dict(zip(chosen, a, strict=True))}) is True) == wanted for a in assignments)
+    return any((value_of(body, {**values, **dict(zip(chosen, a, strict=True))}) is True) == wanted for a in assignments)
 
 
 def _greedy(body: Node, changeable: list[Node], values: Mapping[Node, bool | None], wanted: bool) -> tuple[Node, ...]:
@@ -128,16 +97,16 @@ def _greedy(body: Node, changeable: list[Node], values: Mapping[Node, bool | Non
     for polarity in (True, False):
         chosen = tuple(n for n in changeable if values[n] is not polarity)
         trial = {**values, **dict.fromkeys(chosen, polarity)}
-        if (_value(body, trial) is True) == wanted:
+        if (value_of(body, trial) is True) == wanted:
             for node in chosen:
                 kept = tuple(n for n in chosen if n is not node)
-                if (_value(body, {**values, **dict.fromkeys(kept, polarity)}) is True) == wanted:
+                if (value_of(body, {**values, **dict.fromkeys(kept, polarity)}) is True) == wanted:
                     chosen = kept
             return chosen
     return ()
 
 
-def _absent(body: Node, row: Mapping[Path, Any], schema: Schema, missing: str) -> list[Path]:
+def absent_of(body: Node, row: Mapping[Path, Any], schema: Schema, missing: str) -> list[Path]:
     """What strict and total ask for and the event lacks."""
     if missing == "strict":
         return [p for p in dict.fromkeys(attributes(body)) if row.get(p) is None]
@@ -146,12 +115,5 @@ def _absent(body: Node, row: Mapping[Path, Any], schema: Schema, missing: str) -
     return []
 
 
-def _read(node: Node, row: Mapping[Path, Any]) -> dict[str, Any]:
+def read_by(node: Node, row: Mapping[Path, Any]) -> dict[str, Any]:
     return {format_path(n.path): row.get(n.path) for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "missing"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

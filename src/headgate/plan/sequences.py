@@ -1,0 +1,136 @@
+"""The sequences of a book, compiled: what has changed since the last plan is laid over what was compiled before.
+
+A hundred thousand patterns take long to compile, and one more must not. So the index of a plan is a base, with more
+patterns in levels of their own, and without those that went; as for filters, all becomes one base again when what lies
+beside it has grown. What PUBLISHes reaches into other patterns: if it changes, all are compiled anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headgate.errors import PlanError
+from headgate.graphs.engine import GraphEngine
+from headgate.language.catalogue import Catalogue
+from headgate.operators.engine import OperatorEngine
+from headgate.plan.segment import Entry, Segment
+from headgate.plan.statics import FilterStatic
+from headgate.sequences.analysis import warnings_of
+from headgate.sequences.automaton import QUOTA
+from headgate.sequences.engine import Index
+from headgate.sequences.levels import Subscription
+from headgate.sequences.shapes import Shapes
+from headgate.sequences.static.index import Static
+
+Slots = NDArray[np.int32]
+Living = tuple[Segment, Slots]
+"""A segment and its slots that hold living sequences."""
+LEAST, SHARE = 1000, 0.25
+"""So many, or this share of the base, may lie beside it before all is compiled anew."""
+
+
+@dataclass
+class _Made:
+    """What was compiled last: the catalogue it was checked against, the living slots by the segment's fingerprint, the
+    base and the numbers of its subscriptions, and what lies beside it."""
+
+    catalogue: Catalogue
+    living: dict[str, Living]
+    index: Index | None
+    base: Index | None = None
+    numbers: dict[str, int] = field(default_factory=dict)
+    beside: dict[str, Entry] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+
+
+class Sequences:
+    """Keeps the index of the last plan of a book."""
+
+    def __init__(self, engine: OperatorEngine, graphs: Callable[[str, Catalogue], GraphEngine]) -> None:
+        self._engine, self._graphs = engine, graphs
+        self._made: _Made | None = None
+        self._shapes: dict[str, Shapes] = {}
+
+    def index(self, living: Sequence[Living], catalogue: Catalogue) -> Index | None:
+        """The index of these sequences; they share automata and may read what others PUBLISH."""
+        last = self._made
+        known = {segment.fingerprint: (segment, slots) for segment, slots in living}
+        if last is None or _speak_of(last.catalogue) != _speak_of(catalogue):
+            self._shapes = {}
+            self._made = self._anew(known, catalogue)
+        elif not _same(last.living, known):
+            self._made = self._laid_over(last, known, catalogue)
+        assert self._made is not None
+        return self._made.index
+
+    def _anew(self, known: dict[str, Living], catalogue: Catalogue) -> _Made:
+        entries = dict(_entries(known.values()))
+        if not entries:
+            return _Made(catalogue, known, None)
+        streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
+        index = Index(self._subscriptions(entries, catalogue), static=self._static(catalogue), streams=streams)
+        return _Made(catalogue, known, index, index, {name: i for i, name in enumerate(entries)})
+
+    def _laid_over(self, last: _Made, known: dict[str, Living], catalogue: Catalogue) -> _Made:
+        """The base with what has changed."""
+        went, came = dict(_beyond(last.living, known)), dict(_beyond(known, last.living))
+        for name in [n for n, e in came.items() if went.get(n) == e]:
+            del went[name], came[name]
+        beside = {n: e for n, e in last.beside.items() if n not in went} | came
+        gone = last.gone | {n for n in went if n in last.numbers and n not in last.beside}
+        base = last.base
+        if base is None or len(beside) + len(gone) > max(LEAST, SHARE * len(last.numbers)):
+            return self._anew(known, catalogue)
+        try:
+            more = self._subscriptions(beside, catalogue)
+            index = base.extended(more, [last.numbers[n] for n in gone], self._static(catalogue))
+        except PlanError:
+            return self._anew(known, catalogue)
+        return _Made(last.catalogue, known, index, base, last.numbers, beside, gone)
+
+    def _subscriptions(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> list[Subscription]:
+        made = []
+        for name, entry in entries.items():
+            shapes = self._shapes.get(entry.missing)
+            if shapes is None:
+                shapes = self._shapes[entry.missing] = Shapes(catalogue, entry.missing)
+            made.append(Subscription(name, shapes.spine(entry.text), entry.missing, QUOTA))
+        return made
+
+    def _static(self, catalogue: Catalogue) -> Static:
+        return FilterStatic.maker(self._engine, self._graphs, catalogue)
+
+
+def _speak_of(catalogue: Catalogue) -> tuple[object, ...]:
+    """What the meaning of a text depends on; operators are those of the book."""
+    return catalogue.streams, catalogue.prefixes, catalogue.ontologies, catalogue.templates
+
+
+def _same(one: Mapping[str, Living], other: Mapping[str, Living]) -> bool:
+    return one.keys() == other.keys() and all(np.array_equal(slots, other[f][1]) for f, (_, slots) in one.items())
+
+
+def _beyond(here: Mapping[str, Living], there: Mapping[str, Living]) -> Iterable[tuple[str, Entry]]:
+    """What lives here and not there."""
+    for fingerprint, (segment, slots) in here.items():
+        other = there.get(fingerprint)
+        yield from _entries([(segment, slots if other is None else np.setdiff1d(slots, other[1]))])
+
+
+def _entries(living: Iterable[Living]) -> Iterable[tuple[str, Entry]]:
+    for segment, slots in living:
+        for slot in slots.tolist():
+            yield segment.names[slot].as_py(), segment.entry(slot)
+
+
+def warnings(entries: Mapping[str, Entry], catalogue: Catalogue) -> Iterable[tuple[str, str]]:
+    """What is worth a warning, by subscription: state without bound, conditions that hardly ever hold."""
+    shapes: dict[str, Shapes] = {}
+    for name, entry in entries.items():
+        if entry.text.lstrip()[:6].upper() == "SELECT":
+            known = shapes.setdefault(entry.missing, Shapes(catalogue, entry.missing))
+            yield from ((name, warning) for warning in warnings_of(known.spine(entry.text), entry.missing))

@@ -1,0 +1,43 @@
+"""What a batch that went through the stateful step says of itself, in rows without an id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import orjson
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+
+@dataclass
+class Said:
+    """`time` is the first epoch that is still open; `activated` has the newcomers and when they begin."""
+
+    events: int = 0
+    sent: int = 0
+    bytes_saved: int = 0
+    lost: int = 0
+    time: int | None = None
+    activated: dict[str, int] = field(default_factory=dict)
+    idle: list[str] = field(default_factory=list)
+
+
+def account(rows: DataFrame) -> tuple[dict[str, int], Said]:
+    """How many events, matches and errors a batch has, and what its tasks said. This makes Spark do the work."""
+    tally, bad = fn.col("id").isNull(), fn.col("error").isNotNull()
+    (found,) = rows.agg(
+        fn.coalesce(fn.sum(fn.when(~tally & ~bad, 1)), fn.lit(0)).alias("matches"),
+        fn.coalesce(fn.sum(fn.when(bad, 1)), fn.lit(0)).alias("errors"),
+        fn.collect_list(fn.when(tally, fn.col("output"))).alias("said"),
+    ).collect()
+    said = Said()
+    for text in found["said"]:
+        one = orjson.loads(text)
+        said.events += one.get("events", 0)
+        said.sent += one.get("sent", 0)
+        said.bytes_saved += max(0, one.get("bytes_read", 0) - one.get("bytes_sent", 0))
+        said.lost += one.get("lost", 0)
+        said.time = one.get("time", said.time)
+        said.activated.update(one.get("activated", {}))
+        said.idle = one.get("idle", said.idle)
+    return {"events": said.events, "matches": int(found["matches"]), "errors": int(found["errors"])}, said

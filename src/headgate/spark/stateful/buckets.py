@@ -1,0 +1,455 @@
+"""One bucket: the state of the sequences there, and what a batch of events does to it. No Spark in here.
+
+    state + what was sent + the rules of time  ->  matches, late events, new state
+
+An event waits until its epoch is below the watermark; then all epochs that are, are fed together, so the matches do not
+depend on how the input was cut or in which order it came. State is a head, pages of runs, and the events that wait; the
+head has a stamp of its own each time it is written, by which a process knows whether what it remembers is still right.
+
+A subscription that comes while the query runs sees the events after the latest one that any bucket was told of before
+its first batch: all later ones were sent by a pass that knew it. Every bucket was told the same, so they agree.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from headgate.columns import Column, Columns
+from headgate.errors import PlanError, UsageError
+from headgate.events import Rejected
+from headgate.plan.results import shown
+from headgate.schema import Kind, Type
+from headgate.sequences.engine import Session
+from headgate.sequences.matches import Matches
+from headgate.spark.stateful.book import Compiled, SequenceBook
+from headgate.spark.stateful.kept import Kept
+from headgate.spark.stateful.packing import Packed, pack, unpack
+from headgate.spark.stateful.pages import Choose, EventIds, Page, Pages, decode
+from headgate.spark.stateful.route import hashes
+from headgate.spark.stateful.watermark import Time, Timing, lateness
+from headgate.spark.worker import ERROR, Events, texts
+
+FORMAT = 1
+EVENTS, TICK, ROWS = "events", "tick", "rows"
+BOOK = "book"
+REBUCKET = "headgate run CONFIG --rebucket"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A row from the stateless pass: events for a group, the latest time of a stream, or rows that are done."""
+
+    kind: str
+    stream: str = ""
+    group: str = ""
+    latest: int | None = None
+    payload: bytes = b""
+
+
+@dataclass
+class Outcome:
+    """What a bucket gives. `activated` has the newcomers, each with the time after which it sees events."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    late: int = 0
+    matches: int = 0
+    activated: dict[str, int] = field(default_factory=dict)
+    lost: int = 0
+    """Runs that no subscription waits for any more."""
+
+
+@dataclass
+class _Chunk:
+    """Events that wait together; rows before `first` are done."""
+
+    key: str
+    first: int
+    last: int
+    events: Packed | None = None
+
+
+@dataclass
+class _Group:
+    name: str
+    fingerprint: str = ""
+    rows: int = 0
+    """Row numbers given so far."""
+    chunks: list[_Chunk] = field(default_factory=list)
+    serial: int = 0
+    pages: Pages = field(default_factory=Pages)
+    session: Session | None = None
+    ids: EventIds = field(default_factory=EventIds)
+
+    def saved(self) -> dict[str, Any]:
+        return {
+            "fingerprint": self.fingerprint,
+            "rows": self.rows,
+            "chunks": [[c.key, c.first, c.last] for c in self.chunks],
+            "serial": self.serial,
+            "count": self.pages.count,
+            "pages": [[page, str(digest)] for page, digest in self.pages.written.items()],
+        }
+
+    @classmethod
+    def of(cls, name: str, saved: Mapping[str, Any]) -> _Group:
+        written = {page: int(digest) for page, digest in saved["pages"]}
+        chunks = [_Chunk(*c) for c in saved["chunks"]]
+        return cls(name, saved["fingerprint"], saved["rows"], chunks, saved["serial"], Pages(saved["count"], written))
+
+
+class Bucket:
+    def __init__(self, number: int, buckets: int, generation: int = 0) -> None:
+        self.number = number
+        self.buckets = buckets
+        self.generation = generation
+        """How often the checkpoint was dealt out anew."""
+        self.time = Time()
+        self.groups: dict[str, _Group] = {}
+        self.book = ""
+        self.since: dict[str, int] = {}
+        self.known: dict[str, str] = {}
+        """The subscriptions there were, each with its digest."""
+        self.stamp = ""
+        self.alarm: int | None = None
+        """When this bucket will be asked again, in processing time, should nothing come."""
+
+    # -- state
+
+    @classmethod
+    def load(cls, number: int, buckets: int, kept: Kept, generation: int = 0) -> Bucket:
+        made = cls(number, buckets, generation)
+        data = kept.head()
+        if data is None:
+            return made
+        head = orjson.loads(data)
+        if head["format"] != FORMAT:
+            raise PlanError(
+                f"the state of bucket {number} has format {head['format']}, this program reads {FORMAT}",
+                "start it with the program that wrote it, or with a new checkpoint",
+            )
+        if head["buckets"] != buckets:
+            raise UsageError(
+                f"the checkpoint has {head['buckets']} buckets, and the query asks for {buckets}",
+                f"ask for {head['buckets']}, or deal the checkpoint out anew: {REBUCKET}",
+            )
+        made.stamp, made.book, made.time = head["stamp"], head["book"], Time.of(head["time"])
+        made.alarm, made.generation = head["alarm"], head["generation"]
+        made.groups = {name: _Group.of(name, saved) for name, saved in head["groups"].items()}
+        book = orjson.loads(kept.page(BOOK) or b"{}")
+        made.known = {name: digest for name, (digest, _) in book.items()}
+        made.since = {name: since for name, (_, since) in book.items() if since is not None}
+        return made
+
+    def write_head(self, kept: Kept) -> None:
+        self.stamp = uuid.uuid4().hex
+        head = {
+            "format": FORMAT,
+            "stamp": self.stamp,
+            "buckets": self.buckets,
+            "generation": self.generation,
+            "book": self.book,
+            "alarm": self.alarm,
+            "time": self.time.saved(),
+            "groups": {name: g.saved() for name, g in self.groups.items()},
+        }
+        kept.put_head(orjson.dumps(head))
+
+    # -- one batch
+
+    def advance(
+        self,
+        book: SequenceBook,
+        sent: Iterable[Sent],
+        timing: Timing,
+        kept: Kept,
+        now: int = -1,
+        *,
+        final: bool = False,
+    ) -> Outcome:
+        """Takes what was sent. With `final` nothing comes afterwards: all epochs are fed, and nothing is kept."""
+        outcome = Outcome()
+        before = self.time.open
+        self._follow(book, kept, outcome)
+        arrived: dict[str, list[Packed]] = {}
+        for row in sent:
+            if row.kind == EVENTS:
+                arrived.setdefault(row.group, []).append(unpack(row.payload))
+            elif row.kind == TICK and row.latest is not None:
+                self.time.tell(row.stream, row.latest, now)
+        now_open = self.time.advance(timing, now)
+        if final and self.time.latest is not None:
+            now_open = self.time.open = self.time.latest + 1
+        for name in sorted({*self.groups, *arrived}):
+            made = book.compiled(name, self.number)
+            if made is None:
+                self._drop(name, kept)
+                continue
+            group = self.groups.setdefault(name, _Group(name))
+            events = self._timely(arrived.get(name, ()), made, before, timing, outcome)
+            self._group(group, made, book, events, before, now_open, kept, outcome, final)
+        return outcome
+
+    def pause(self, sent: Iterable[Sent], timing: Timing, kept: Kept, now: int) -> None:
+        """A batch without a book: nobody is left, but time goes on."""
+        for name in list(self.groups):
+            self._drop(name, kept)
+        for row in sent:
+            if row.kind == TICK and row.latest is not None:
+                self.time.tell(row.stream, row.latest, now)
+        self.time.advance(timing, now)
+        if self.book:
+            self.book, self.known, self.since = "", {}, {}
+            kept.put_page(BOOK, None)
+
+    def report(self, outcome: Outcome, timing: Timing, now: int) -> dict[str, Any]:
+        """What the driver should know. What all buckets know alike, one of them tells."""
+        said: dict[str, Any] = {"lost": outcome.lost} if outcome.lost else {}
+        if self.number == 0:
+            said["time"] = self.time.open
+            if outcome.activated:
+                said["activated"] = outcome.activated
+            if idle := self.time.idle(timing, now):
+                said["idle"] = idle
+        return said
+
+    def _follow(self, book: SequenceBook, kept: Kept, outcome: Outcome) -> None:
+        """Takes up the book of this batch; newcomers begin after the latest event so far."""
+        if book.identity == self.book:
+            return
+        latest = self.time.latest
+        known = {name: book.digest(name) for name in book.entries}
+        fresh = [name for name, digest in known.items() if self.known.get(name) != digest]
+        self.since = {n: s for n, s in self.since.items() if n in known and n not in fresh}
+        if latest is not None:
+            outcome.activated = dict.fromkeys(fresh, latest)
+            self.since.update(outcome.activated)
+        self.known, self.book = known, book.identity
+        kept.put_page(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}))
+
+    def _drop(self, name: str, kept: Kept) -> None:
+        """Nobody is left in this group."""
+        group = self.groups.pop(name, None)
+        if group is not None:
+            for page in group.pages.written:
+                kept.put_page(page_key(name, page), None)
+            for chunk in group.chunks:
+                kept.put_waiting(chunk.key, None)
+
+    def _timely(
+        self, arrived: Sequence[Packed], made: Compiled, before: int | None, timing: Timing, outcome: Outcome
+    ) -> list[tuple[Packed, Any]]:
+        """The events that are not late, each with its time; the others are told."""
+        timely = []
+        for events in arrived:
+            time = _times(events, made)
+            if before is not None and (late := time < before).any():
+                self._tell(events, np.flatnonzero(late & events.tells), before - time, timing, outcome)
+                kept = np.flatnonzero(~late)
+                events, time = events.take(kept), time[kept]
+            if len(events):
+                timely.append((events, time))
+        return timely
+
+    def _tell(self, events: Packed, rows: Any, by: Any, timing: Timing, outcome: Outcome) -> None:
+        if not len(rows):
+            return
+        stream = events.columns.stream
+        rejected = [
+            Rejected(
+                int(row),
+                f"it is late by {lateness(int(by[row]), timing.clocks)}: its epoch is closed already",
+                "late",
+                shown(events.columns, int(row)),
+                stream,
+            )
+            for row in rows.tolist()
+        ]
+        told: Any = Events(stream, events.ids, None, rejected)  # type: ignore[arg-type]  # only its errors are asked for
+        outcome.tables.append(told.error_rows(result_schema(events.ids.type)))
+        outcome.late += len(rows)
+
+    def _group(
+        self,
+        group: _Group,
+        made: Compiled,
+        book: SequenceBook,
+        events: list[tuple[Packed, Any]],
+        before: int | None,
+        now_open: int | None,
+        kept: Kept,
+        outcome: Outcome,
+        final: bool,
+    ) -> None:
+        due: list[Packed] = []
+        if now_open is not None:
+            due += self._waited(group, made, before, now_open, kept)
+        for packed, time in events:
+            later = np.ones(len(packed), np.bool_) if now_open is None else time >= now_open
+            if later.any():
+                self._wait(group, packed.take(np.flatnonzero(later)), time[later], kept)
+                packed = packed.take(np.flatnonzero(~later))
+            if len(packed):
+                due.append(packed)
+        moved = now_open is not None and (before is None or now_open > before)
+        changed = group.fingerprint != made.fingerprint
+        if not due and not changed and not (moved and _watches_time(made)):
+            return
+        session = self._session(group, made, before, kept, outcome)
+        if now_open is not None:
+            outcome.tables += self._feed(group, session, made, book, due, now_open, outcome)
+        if final:
+            return
+        for page, data in group.pages.changed(session, group.ids, everything=changed):
+            kept.put_page(page_key(group.name, page), data)
+        group.ids.forget(session)
+
+    def _wait(self, group: _Group, events: Packed, time: Any, kept: Kept) -> None:
+        key = f"{group.name}/{group.serial}"
+        group.serial += 1
+        group.chunks.append(_Chunk(key, int(time.min()), int(time.max()), events))
+        kept.put_waiting(key, pack(events, events.columns.columns))
+
+    def _waited(self, group: _Group, made: Compiled, before: int | None, now_open: int, kept: Kept) -> Iterable[Packed]:
+        """The waiting events whose time has come."""
+        rest = []
+        for chunk in group.chunks:
+            if chunk.first >= now_open:
+                rest.append(chunk)
+                continue
+            if chunk.events is None:
+                data = kept.waiting(chunk.key)
+                if data is None:
+                    raise PlanError(f"bucket {self.number} lacks the waiting events {chunk.key}")
+                chunk.events = unpack(data)
+            time = _times(chunk.events, made)
+            due = time < now_open if before is None else (time < now_open) & (time >= before)
+            if due.any():
+                yield chunk.events.take(np.flatnonzero(due))
+            if chunk.last >= now_open:
+                chunk.first = int(time[time >= now_open].min())
+                rest.append(chunk)
+            else:
+                kept.put_waiting(chunk.key, None)
+        group.chunks = rest
+
+    # -- dealt out anew
+
+    def take_up(self, made: Compiled, pages: Sequence[tuple[Page, Choose]], rows: int, kept: Kept) -> None:
+        """Begins a group with chosen runs of other buckets; row numbers go on from `rows`."""
+        group = self.groups[made.group] = _Group(made.group, made.fingerprint, rows)
+        group.session = made.activated(self.since).session()
+        for page, choose in pages:
+            decode(group.session, page, group.ids, choose)
+        for number, data in group.pages.changed(group.session, group.ids, everything=True):
+            kept.put_page(page_key(group.name, number), data)
+
+    def put_off(self, made: Compiled, events: Packed, kept: Kept) -> None:
+        """Lets events of other buckets wait, as far as they are not done."""
+        time = _times(events, made)
+        left = np.flatnonzero(time >= self.time.open) if self.time.open is not None else np.arange(len(time))
+        if len(left):
+            self._wait(self.groups[made.group], events.take(left), time[left], kept)
+
+    def _session(self, group: _Group, made: Compiled, before: int | None, kept: Kept, outcome: Outcome) -> Session:
+        """The session of a group: the one in memory, or one made from its pages."""
+        if group.session is not None and group.fingerprint == made.fingerprint:
+            return group.session
+        session, group.ids = made.activated(self.since).session(), EventIds()
+        session.clock.closed = None if before is None else before - 1
+        for page in sorted(group.pages.written):
+            data = kept.page(page_key(group.name, page))
+            if data is None:
+                raise PlanError(f"bucket {self.number} lacks page {page} of {group.name}", "its state is damaged")
+            there, found = decode(session, Page.of(data), group.ids)
+            outcome.lost += there - found
+        group.session, group.fingerprint = session, made.fingerprint
+        group.pages.clean(session)
+        return session
+
+    def _feed(
+        self,
+        group: _Group,
+        session: Session,
+        made: Compiled,
+        book: SequenceBook,
+        due: list[Packed],
+        now_open: int,
+        outcome: Outcome,
+    ) -> list[pa.Table]:
+        batches = []
+        for events in due:
+            columns = _filled(events.columns, made)
+            rows = group.rows + np.arange(len(events), dtype=np.int64)
+            group.rows += len(events)
+            key = made.keys.get(columns.stream)
+            keys = np.zeros(len(rows), np.uint64) if key is None else hashes(columns[key])
+            group.ids.add(rows, events.ids, keys)
+            batches.append(replace(columns, numbers=rows, identity=texts(events.ids)))
+        found = session.feed(batches, now_open)
+        assert not session.errors, session.errors
+        table = self._matches(found, made, book, group.ids)
+        outcome.matches += len(table) if table is not None else 0
+        return [] if table is None else [table]
+
+    def _matches(self, found: Matches, made: Compiled, book: SequenceBook, ids: EventIds) -> pa.Table | None:
+        told = np.flatnonzero(made.emits[found.subscription])
+        if not len(told):
+            return None
+        table = found.to_arrow()
+        if len(told) < len(table):
+            table = table.take(told)
+        events = ids.take(table.column("event").to_numpy())
+        names = table.column("subscription").to_pylist()
+        labels = {name: book.labels(str(name)) for name in set(names)}
+        columns: list[Any] = [
+            table.column("id"),
+            table.column("stream"),
+            events,
+            table.column("subscription"),
+            table.column("output"),
+            pa.array([labels[n] for n in names], pa.string()),
+            pa.nulls(len(table), ERROR),
+        ]
+        return pa.table(columns, schema=result_schema(events.type))
+
+
+def result_schema(event: Any) -> pa.Schema:
+    """The columns of matches and errors on Spark."""
+    text: Any = pa.string()
+    names = [("id", text), ("stream", text), ("event", event), ("subscription", text), ("output", text)]
+    return pa.schema([*names, ("labels", text), ("error", ERROR)])
+
+
+def page_key(group: str, page: int) -> str:
+    return f"{group}/{page}"
+
+
+def _filled(columns: Columns, made: Compiled) -> Columns:
+    """With what was not sent: events that wait were sent before some newcomer came, who does not see them anyway."""
+    schema = made.index.streams[columns.stream]
+    lacking = {p: schema.get(p) for p in made.needs(columns.stream) if columns.get(p) is None}
+    if not lacking:
+        return columns
+    empty = {
+        path: Column.missing((a.type if a is not None else None) or Type(Kind.STRING), columns.rows)
+        for path, a in lacking.items()
+    }
+    return replace(columns, columns={**columns.columns, **empty})
+
+
+def _times(events: Packed, made: Compiled) -> Any:
+    schema = made.index.streams[events.columns.stream]
+    return np.asarray(events.columns[schema.time[-1]].values, np.int64)
+
+
+def _watches_time(made: Compiled) -> bool:
+    """Whether time alone can make something happen."""
+    automata = [a for level in made.index.levels for a in (level.compiled, level.interpreted)]
+    return any(s.step.kind == "ABSENT" for a in automata for s in a.states)

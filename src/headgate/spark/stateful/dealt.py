@@ -1,0 +1,49 @@
+"""State that was dealt out anew, as files in the checkpoint: a bucket takes up its file when it first works again."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyarrow import fs
+
+from headgate.errors import EnvironmentProblem
+from headgate.spark.checkpoint import folder_of
+from headgate.spark.stateful.kept import InMemory
+from headgate.spark.stateful.packing import from_bytes, to_bytes
+
+_HEAD, _PAGE, _WAITING = "head", "page", "waiting"
+
+
+def deal(checkpoint: str, generation: int, number: int, kept: InMemory) -> None:
+    """Write the file of a bucket."""
+    rows = [(_PAGE, key, data) for key, data in kept.pages.items()]
+    rows += [(_WAITING, key, data) for key, data in kept.held.items()]
+    rows += [(_HEAD, "", kept.first or b"")]
+    kind, name, data = (list(c) for c in zip(*rows, strict=True))
+    table = pa.table({"kind": kind, "name": name, "data": pa.array(data, pa.large_binary())})
+    system, root = folder_of(checkpoint)
+    path = _path(root, generation, number)
+    system.create_dir(path.rpartition("/")[0], recursive=True)
+    with system.open_output_stream(path) as f:
+        f.write(to_bytes(table))
+
+
+def dealt(checkpoint: str, generation: int, number: int) -> InMemory:
+    system, root = folder_of(checkpoint)
+    path = _path(root, generation, number)
+    if system.get_file_info(path).type != fs.FileType.File:
+        raise EnvironmentProblem(
+            f"the checkpoint {checkpoint} lacks the state that was dealt to bucket {number}: {path}"
+        )
+    with system.open_input_stream(path) as f:
+        table = from_bytes(f.read())
+    made = InMemory()
+    for row in table.to_pylist():
+        if row["kind"] == _HEAD:
+            made.first = row["data"]
+        else:
+            (made.pages if row["kind"] == _PAGE else made.held)[row["name"]] = row["data"]
+    return made
+
+
+def _path(root: str, generation: int, number: int) -> str:
+    return f"{root}/headgate/buckets/{generation}/{number}.state"

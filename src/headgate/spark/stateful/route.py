@@ -1,0 +1,201 @@
+"""From the stateless pass to the buckets: which events matter to which group, and where each goes.
+
+An event goes to a group if it satisfies some static predicate of it, or if some step asks nothing static of its stream;
+operators and GRAPH patterns are not asked here, only whether their cheap part leaves them open. Of what a group needs
+only its columns travel, and one row carries all events of a batch for one group and bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from headgate.columns import Column, Columns
+from headgate.language.spine import DUR
+from headgate.plan.statics import FilterStatic
+from headgate.schema import Kind, Path, Type, format_path
+from headgate.sequences.engine import LevelIndex
+from headgate.spark.stateful.book import Compiled, SequenceBook
+from headgate.spark.stateful.groups import GLOBAL
+from headgate.spark.stateful.packing import Packed, pack
+
+Mask = NDArray[np.bool_]
+_NULL, _NAN = np.uint64(0x5851F42D4C957F2D), np.uint64(0x14057B7EF767814F)
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Events of one stream for one group and bucket."""
+
+    bucket: int
+    group: str
+    events: int
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Dated:
+    """Events that have a time, and which of the rows they are."""
+
+    columns: Columns
+    t0: NDArray[np.int64]
+    t1: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
+def dated(columns: Columns, time: Sequence[Path]) -> tuple[Dated, list[tuple[int, str]]]:
+    """The events that can be placed in time, and why the others cannot."""
+    start, end = columns[time[0]], columns[time[-1]]
+    t0, t1 = np.asarray(start.values, np.int64), np.asarray(end.values, np.int64)
+    there = start.defined & end.defined
+    backward = there & (t0 > t1)
+    name = ", ".join(map(format_path, time))
+    problems = [(int(r), f"it has no {name}, so a sequence cannot place it in time") for r in np.flatnonzero(~there)]
+    problems += [(int(r), "it ends before it starts") for r in np.flatnonzero(backward)]
+    good = np.flatnonzero(there & ~backward)
+    if len(good) < len(t1):
+        columns, t0, t1 = columns.take(good), t0[good], t1[good]
+    return Dated(columns, t0, t1, good), problems
+
+
+def parcels(book: SequenceBook, events: Dated, ids: Any) -> Iterator[Parcel]:
+    """What is sent, and where to. `ids` are those of `events`."""
+    told = np.zeros(len(events.t1), np.bool_)
+    columns, asked = events.columns, with_length(events)
+    for group in book.groups:
+        if group == GLOBAL:
+            for bucket in range(book.buckets):
+                made = book.compiled(group, bucket)
+                if made is not None:
+                    rows = np.flatnonzero(relevant(made, asked))
+                    yield from _parcel(book, made, bucket, events, ids, rows, told)
+            continue
+        made = book.compiled(group, 0)
+        if made is None or columns.stream not in made.keys:
+            continue
+        rows = np.flatnonzero(relevant(made, asked))
+        where = buckets_of(columns[made.keys[columns.stream]].take(rows), book.buckets)
+        order = np.argsort(where, kind="stable")
+        bounds = np.searchsorted(where[order], np.arange(book.buckets + 1))
+        for bucket in range(book.buckets):
+            mine = rows[order[bounds[bucket] : bounds[bucket + 1]]]
+            yield from _parcel(book, made, bucket, events, ids, mine, told)
+
+
+def with_length(events: Dated) -> Columns:
+    """The columns with the length of each event, which a static predicate may ask."""
+    columns = events.columns
+    length = Column(Type(Kind.BIGINT), np.ones(len(events.t1), np.bool_), events.t1 - events.t0 + 1)
+    own = {path: _own(column) for path, column in columns.columns.items()}
+    return Columns(columns.stream, columns.rows, {**own, (DUR,): length}, columns.first)
+
+
+def _own(column: Column) -> Column:
+    """With arrays that can be written: the compiler of the kernels makes another version for those that cannot."""
+    if column.offsets is not None or not isinstance(column.values, np.ndarray) or column.values.flags.writeable:
+        return column
+    return Column(column.type, np.array(column.defined), np.array(column.values))
+
+
+def _parcel(
+    book: SequenceBook, made: Compiled, bucket: int, events: Dated, ids: Any, rows: NDArray[np.int64], told: Mask
+) -> Iterator[Parcel]:
+    if not len(rows):
+        return
+    tells = ~told[rows]
+    told[rows] = True
+    stream = events.columns.stream
+    # What is global has the attributes of all buckets, so that it may be dealt out anew.
+    paths = book.needs(stream, made.group)
+    packed = Packed(_only(events.columns, paths).take(rows), ids.take(rows), tells)
+    yield Parcel(bucket, made.group, len(rows), pack(packed, paths))
+
+
+def _only(columns: Columns, paths: frozenset[Path]) -> Columns:
+    return Columns(columns.stream, columns.rows, {p: columns[p] for p in paths if columns.get(p) is not None})
+
+
+def relevant(made: Compiled, columns: Columns) -> Mask:
+    """The events that could move some automaton of the group; `columns` has their lengths."""
+    found = np.zeros(columns.rows, np.bool_)
+    for level in made.index.levels:
+        for union in level.level.unions:
+            for side, test in zip(union.sides, level.sides[union.name], strict=True):
+                if side.stream == columns.stream:
+                    found |= _hit(test, columns)
+        if columns.stream not in level.streams:
+            continue
+        number = level.streams.index(columns.stream)
+        if _asks_nothing(level, number):
+            found[:] = True
+        elif number in level.statics:
+            found |= _hit(level.statics[number][0], columns)
+        if found.all():
+            break
+    return found
+
+
+def _hit(test: Any, columns: Columns) -> Mask:
+    found = np.zeros(columns.rows, np.bool_)
+    if test is None:
+        found[:] = True
+    elif isinstance(test, FilterStatic):
+        found[test.filters.evaluate(columns).event] = True
+        if test.late is not None:
+            found[test.late.possible.evaluate(columns).event] = True
+    else:
+        found[test.evaluate(columns).event] = True
+    return found
+
+
+def _asks_nothing(level: LevelIndex, stream: int) -> bool:
+    """Whether some step takes any event of a stream, as far as the event alone tells."""
+    for automaton in (level.compiled, level.interpreted):
+        if any(s.stream == stream and s.slot < 0 for s in automaton.states):
+            return True
+        if any(e.slot < 0 and e.target.streams[0] == stream for e in automaton.starts.values()):
+            return True
+    return False
+
+
+def buckets_of(column: Column, buckets: int) -> NDArray[np.int64]:
+    """The bucket of each value: equal values are in one bucket, also 1 and 1.0."""
+    return bucket_of(hashes(column), buckets)
+
+
+def bucket_of(keys: NDArray[np.uint64], buckets: int) -> NDArray[np.int64]:
+    return (keys % np.uint64(buckets)).astype(np.int64)
+
+
+def hashes(column: Column) -> NDArray[np.uint64]:
+    values = column.values
+    if not isinstance(values, np.ndarray):
+        codes, distinct = column.dictionary()
+        digests = [_digest(v) for v in distinct.to_pylist()]
+        made = np.append(np.array(digests, np.uint64), _NULL)[codes]
+    elif values.dtype == np.float64:
+        bounded = np.abs(values) < 2.0**63
+        whole = bounded & (values == np.floor(values))
+        numbers = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64)
+        made = np.where(whole, mixed(numbers), mixed(values.view(np.uint64) ^ _NAN))
+        made = np.where(np.isnan(values), _NAN, made)
+    else:
+        made = mixed(values.astype(np.int64).view(np.uint64))
+    return np.where(column.defined, made, _NULL)
+
+
+def _digest(value: Any) -> int:
+    if value is None:
+        return int(_NULL)
+    return xxhash.xxh3_64_intdigest(value if isinstance(value, bytes) else value.encode())
+
+
+def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,63 @@
+"""What the user says of time and buckets, checked against the book."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from headgate.errors import UsageError
+from headgate.language.catalogue import nearest
+from headgate.schema import Kind
+from headgate.spark.frame import EVERY
+from headgate.spark.stateful.book import SequenceBook
+from headgate.spark.stateful.watermark import Timing, milliseconds, ticks
+
+BUCKETS = 16
+"""More buckets spread better over many workers; each costs a little in every batch."""
+MOST_BUCKETS = 4096
+Delay = str | int | Mapping[str, str | int]
+
+
+def timing_of(book: SequenceBook, streams: Iterable[str], watermark: Delay, idle: str | float | None = None) -> Timing:
+    """The rules of time for a query over these streams."""
+    given = tuple(streams)
+    if EVERY in given:
+        # A stream that no sequence reads must not hold time back.
+        given = tuple(sorted(book.bases() & book.streams.keys()))
+    if not 1 <= book.buckets <= MOST_BUCKETS:
+        raise UsageError(f"buckets = {book.buckets}: choose 1 to {MOST_BUCKETS}")
+    _check_streams(book, given)
+    timed = [s for s in given if s in book.streams and book.streams[s].time]
+    kinds = {_kind(book, s) for s in timed}
+    if len(kinds) > 1:
+        raise UsageError("some streams have TIME as TIMESTAMP and others as BIGINT", "use one kind for all of them")
+    clocks = kinds == {Kind.TIMESTAMP}
+    if isinstance(watermark, Mapping):
+        for stream in watermark:
+            if stream not in given:
+                raise UsageError(f"watermark: there is no stream {stream}", nearest(stream, given, ""))
+    delays = {}
+    for stream in timed:
+        delay = watermark.get(stream, 0) if isinstance(watermark, Mapping) else watermark
+        delays[stream] = ticks(delay, clocks, "watermark")
+    return Timing(delays, milliseconds(idle, "idle"), clocks)
+
+
+def _check_streams(book: SequenceBook, given: tuple[str, ...]) -> None:
+    reads = book.bases()
+    untimed = sorted(s for s in reads if s not in book.streams or not book.streams[s].time)
+    if untimed:
+        raise UsageError(
+            f"sequences read {', '.join(untimed)}, which has no TIME: on Spark rows have no other order",
+            "declare the stream with TIME",
+        )
+    lacking = sorted(reads - set(given))
+    if lacking:
+        raise UsageError(
+            f"sequences read {', '.join(lacking)}, and there is no frame for it", "pass {stream: frame} for all of them"
+        )
+
+
+def _kind(book: SequenceBook, stream: str) -> Kind | None:
+    schema = book.streams[stream]
+    attribute = schema.get(schema.time[-1])
+    return None if attribute is None or attribute.type is None else attribute.type.kind

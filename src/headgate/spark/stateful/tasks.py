@@ -1,0 +1,174 @@
+"""What the stateless pass does where there are sequences: it matches, and sends to the buckets what they must know.
+
+Each row is for one bucket: events for a group, the latest time of a stream, or matches and errors that are done. These
+last ride along, packed, because a query has one output; they cost their bytes and nothing per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import orjson
+import pyarrow as pa
+from pyspark import TaskContext
+
+from headgate.errors import EventError
+from headgate.events import Rejected
+from headgate.plan.results import shown
+from headgate.spark.learned import share
+from headgate.spark.ship import Shipment, obtain, obtain_sequences
+from headgate.spark.stateful.book import SequenceBook, opened
+from headgate.spark.stateful.buckets import EVENTS, ROWS, TICK, Sent, result_schema
+from headgate.spark.stateful.packing import from_bytes, to_bytes
+from headgate.spark.stateful.route import dated, parcels
+from headgate.spark.versions import Following
+from headgate.spark.worker import ERROR, Events, Prepared, gathered, parts_of
+
+Source = Shipment | Following
+"""Plans: the same for ever, or those of the batch."""
+_FIELDS: list[tuple[str, Any]] = [
+    ("bucket", pa.int32()),
+    ("kind", pa.string()),
+    ("stream", pa.string()),
+    ("grp", pa.string()),
+    ("latest", pa.int64()),
+    ("payload", pa.binary()),
+]
+SENT = pa.schema(_FIELDS)
+SENT_DDL = "bucket int, kind string, stream string, grp string, latest bigint, payload binary"
+
+
+def shipment_of(source: Source) -> Shipment:
+    return source.now() if isinstance(source, Following) else source
+
+
+def book_of(shipment: Shipment, buckets: int) -> SequenceBook | None:
+    """The sequences of a shipment, compiled once in this process; None where it has none."""
+    if shipment.sequences is None:
+        return None
+    return opened(shipment.sequences.digest, lambda: obtain_sequences(shipment), buckets)
+
+
+@dataclass
+class _Tally:
+    """What a task saw and sent, for the metrics."""
+
+    events: int = 0
+    sent: int = 0
+    bytes_read: int = 0
+    bytes_sent: int = 0
+    latest: dict[str, int] = field(default_factory=dict)
+
+    def said(self) -> dict[str, int]:
+        return {name: value for name, value in vars(self).items() if name != "latest"}
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The function for `mapInArrow`: one stream through the filters, and on to the buckets."""
+
+    source: Source
+    stream: str
+    buckets: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shipment = shipment_of(self.source)
+        plans, gone = obtain(shipment)
+        book = book_of(shipment, self.buckets)
+
+        @cache
+        def prepared(stream: str) -> Prepared:
+            return Prepared(stream, plans, gone, frozenset() if book is None else book.needs(stream))
+
+        tally = _Tally()
+        context = TaskContext.get()
+        home = (context.partitionId() if context is not None else 0) % self.buckets
+        kind: Any = pa.string()
+        for stream, given in (part for table in gathered(batches) for part in parts_of(table, self.stream)):
+            events = Events.of(given, prepared(stream))
+            kind = events.ids.type
+            tally.events += len(given)
+            tally.bytes_read += given.nbytes
+            rows = list(_sequences(events, book, tally)) if book is not None else []
+            found = prepared(stream).matches(events)
+            found = found.append_column("error", pa.nulls(len(found), ERROR))
+            for part in (found, events.error_rows(found.schema) if events.rejected else found.slice(0, 0)):
+                if len(part):
+                    rows.append((home, Sent(ROWS, payload=to_bytes(part))))
+            yield _rows(rows)
+        if tally.events:
+            rows = [(home, Sent(ROWS, payload=to_bytes(tally_table(tally.said(), kind))))]
+            for stream, latest in tally.latest.items():
+                rows += [(bucket, Sent(TICK, stream, latest=latest)) for bucket in range(self.buckets)]
+            yield _rows(rows)
+        share(plans, shipment.operators, shipment.folder)
+
+
+def _sequences(events: Events, book: SequenceBook, tally: _Tally) -> Iterator[tuple[int, Sent]]:
+    schema = book.streams.get(events.stream)
+    if schema is None or not schema.time:
+        return
+    decoded = events.decoded
+    usable, problems = dated(decoded.columns, schema.time)
+    for row, reason in problems:
+        text = shown(decoded.columns, row)
+        events.rejected.append(Rejected(int(decoded.rows[row]), reason, "late", text, events.stream))
+    if not len(usable.t1):
+        return
+    latest = int(usable.t1.max())
+    tally.latest[events.stream] = max(latest, tally.latest.get(events.stream, latest))
+    ids = events.ids.take(decoded.rows[usable.rows])
+    for parcel in parcels(book, usable, ids):
+        tally.sent += parcel.events
+        tally.bytes_sent += len(parcel.payload)
+        yield parcel.bucket, Sent(EVENTS, events.stream, parcel.group, payload=parcel.payload)
+
+
+def _rows(rows: list[tuple[int, Sent]]) -> pa.RecordBatch:
+    made = [
+        {"bucket": bucket, "kind": s.kind, "stream": s.stream, "grp": s.group, "latest": s.latest, "payload": s.payload}
+        for bucket, s in rows
+    ]
+    return pa.RecordBatch.from_pylist(made, SENT)
+
+
+def tally_table(said: dict[str, Any], event: Any) -> pa.Table:
+    """A row without an id: what was done, as JSON in `output`."""
+    schema = result_schema(event)
+    row = {**dict.fromkeys(schema.names), "output": orjson.dumps(said).decode()}
+    return pa.Table.from_pylist([row], schema)
+
+
+@dataclass(frozen=True)
+class Unpack:
+    """The function for `mapInArrow` behind the step: packed tables to rows."""
+
+    event: Any
+    """The Arrow type of event ids."""
+    error_rows: bool
+    tally: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        schema = result_schema(self.event)
+        for batch in batches:
+            packed: list[Any] = batch.column(0).to_pylist()
+            for data in packed:
+                yield from result(from_bytes(data).cast(schema), self.error_rows, self.tally).to_batches()
+
+
+def result(table: pa.Table, error_rows: bool, tally: bool) -> pa.Table:
+    """The rows as the user wants them."""
+    if not tally:
+        table = table.filter(table.column("id").is_valid())
+    if error_rows:
+        return table
+    bad = table.filter(table.column("error").is_valid()).slice(0, 1).to_pylist()
+    if bad:
+        raise EventError(
+            f"event {bad[0]['event']!r} of stream {bad[0]['stream']}: {bad[0]['error']['reason']}",
+            'errors="rows" matches the others',
+        )
+    return table.drop_columns(["error"])

@@ -1,0 +1,131 @@
+"""How far time has come, as every bucket knows it.
+
+Spark's own watermark needs a timestamp column, moves one batch late and drops what is behind it without a word. Here
+each task of the stateless pass tells every bucket the latest time of each stream that it saw: after a batch all buckets
+know the same, whatever the batch was made of, and a replayed batch gives the same again. Time is the least of what the
+streams have reached, each less the delay it is allowed.
+
+A stream that is silent for longer than `idle` of processing time is left out of the least. Where all are silent, and
+time is that of clocks (TIMESTAMP), it moves on with processing time, so that ABSENT is noticed when nothing comes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.errors import UsageError
+
+_SECOND = 10**6
+_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": _SECOND,
+    "minute": 60 * _SECOND,
+    "hour": 3600 * _SECOND,
+    "day": 86400 * _SECOND,
+}
+_TEXT = re.compile(r"\s*(\d+)\s*([a-z]+?)s?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The rules of a query. `delays` has every stream that carries time, with its delay in ticks."""
+
+    delays: Mapping[str, int]
+    idle: int | None = None
+    """Milliseconds of processing time."""
+    clocks: bool = False
+    """Whether a tick is a microsecond."""
+
+
+@dataclass
+class Time:
+    """What a bucket knows of time: for each stream the latest that was seen and when (processing time) that was."""
+
+    reached: dict[str, int] = field(default_factory=dict)
+    heard: dict[str, int] = field(default_factory=dict)
+    open: int | None = None
+    """The first epoch that is not processed yet; None before the first."""
+
+    @property
+    def latest(self) -> int | None:
+        """The latest time of any event that this bucket was told of."""
+        return max(self.reached.values(), default=None)
+
+    def tell(self, stream: str, latest: int, now: int) -> None:
+        self.reached[stream] = max(latest, self.reached.get(stream, latest))
+        self.heard[stream] = now
+
+    def advance(self, timing: Timing, now: int) -> int | None:
+        """Moves `open` on as far as it may go; gives it."""
+        for stream in timing.delays:
+            self.heard.setdefault(stream, now)
+        at = self._least(timing, now)
+        if at is not None:
+            self.open = at if self.open is None else max(at, self.open)
+        return self.open
+
+    def _least(self, timing: Timing, now: int) -> int | None:
+        idle = [s for s in timing.delays if timing.idle is not None and now - self.heard[s] >= timing.idle]
+        awake = [s for s in timing.delays if s not in idle]
+        if any(s not in self.reached for s in awake):
+            return None
+        if awake:
+            return min(self.reached[s] - timing.delays[s] for s in awake)
+        known = [s for s in idle if s in self.reached]
+        if not known:
+            return None
+        # Each stream is taken to have gone on with the clock since it was last heard of.
+        moved = (1000 * (now - self.heard[s]) if timing.clocks else 0 for s in known)
+        return max(self.reached[s] + m - timing.delays[s] for s, m in zip(known, moved, strict=True))
+
+    def idle(self, timing: Timing, now: int) -> list[str]:
+        """The streams that are waited for no longer."""
+        if timing.idle is None:
+            return []
+        return [s for s in timing.delays if now - self.heard.get(s, now) >= timing.idle]
+
+    def saved(self) -> dict[str, Any]:
+        return {"reached": self.reached, "heard": self.heard, "open": self.open}
+
+    @classmethod
+    def of(cls, saved: Mapping[str, Any]) -> Time:
+        return cls(dict(saved["reached"]), dict(saved["heard"]), saved["open"])
+
+
+def ticks(given: str | int, clocks: bool, what: str) -> int:
+    """A delay as ticks: a whole number, or a text such as "5 minutes" where a tick is a microsecond."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given < 0:
+            raise UsageError(f"{what} = {given} is negative")
+        return given
+    found = _TEXT.fullmatch(given) if isinstance(given, str) else None
+    unit = None if found is None else _UNITS.get(found[2].lower())
+    if found is None or unit is None:
+        raise UsageError(f"{what} = {given!r} is no length of time", 'say "5 minutes", or a number of ticks')
+    if not clocks:
+        raise UsageError(
+            f"{what} = {given!r}, but the TIME of these streams is BIGINT, whose ticks have no length",
+            "say a number of ticks",
+        )
+    return int(found[1]) * unit
+
+
+def milliseconds(given: str | float | None, what: str) -> int | None:
+    """A length of processing time: a text, or seconds."""
+    if given is None:
+        return None
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        made = round(1000 * given)
+    else:
+        made = ticks(given, True, what) // 1000
+    if made <= 0:
+        raise UsageError(f"{what} = {given!r}: it must be longer than that")
+    return made
+
+
+def lateness(by: int, clocks: bool) -> str:
+    return f"{by / 10**6:g} s" if clocks else f"{by} tick{'s' * (by != 1)}"
