@@ -70,7 +70,7 @@ def nested(
                 word = "".join(rng.choice(list("abc"), 3))
                 inner = f"{inner} AND (t MATCHES '{word}' OR x * y > {int(rng.integers(1000)) * 100})"
             texts.append(inner)
-        columns = {
+        columns: dict[str, pa.Array[Any]] = {
             "x": pa.array(rng.uniform(0, 1000, events)),
             "y": pa.array(rng.uniform(0, 1000, events)),
             "t": pa.array(["".join(w) for w in rng.choice(list("abc"), (events, 8))]),
