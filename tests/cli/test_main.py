@@ -46,7 +46,9 @@ def test_the_listed_summary_of_a_verb_is_its_own(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_offers_json(verb: str) -> None:
-    assert "--json" in run(verb, "--help").output
+    found = getattr(import_module(f"headgate.cli.{verb}"), verb)
+    for words in [(verb, part) for part in found.commands] if isinstance(found, click.Group) else [(verb,)]:
+        assert "--json" in run(*words, "--help").output, words
 
 
 def test_an_unknown_verb_is_wrong_input() -> None:

@@ -36,7 +36,7 @@ def _keys(store: str | None, data: Path, secret: str | None) -> Keys:
 
 @click.group()
 def key() -> None:
-    """API keys of a broker's store."""
+    """API keys of a broker's store: add, ls, rm."""
 
 
 @key.command()

@@ -89,7 +89,7 @@ def serve(
     advertise: str | None,
     as_json: bool,
 ) -> None:
-    """Run the broker: subscribe, publish and be notified over HTTP; a page at its root."""
+    """Run the broker and its web page: subscribe, publish and be notified over HTTP."""
     try:
         from headgate.broker.http.app import server
         from headgate.broker.settings import Settings, secret_of

@@ -67,7 +67,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="The answer as JSON
 
 @click.group()
 def sub() -> None:
-    """Subscriptions on a broker.
+    """Subscriptions on a broker: add, rm, ls, renew.
 
     Tickets are kept in ~/.config/headgate/tickets.json, or where HEADGATE_TICKETS says.
     """
