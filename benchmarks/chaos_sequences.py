@@ -92,7 +92,7 @@ class World(chaos.World):
         self.store.stream("s", {"x": "bigint", "y": "string", "at": "bigint"}, time="at")
         for name, text in STABLE.items():
             self.store.add(name, text)
-        self.store.add("filter", "x > 50")
+        self.store.add("filter", "x > 50", on="s")
         self.files = self.names = self.now = 0
         (folder / "in").mkdir()
 

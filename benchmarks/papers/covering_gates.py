@@ -46,7 +46,7 @@ def growth(attributes: int) -> Callable[[np.random.Generator, int, int], tuple[d
                 centre, half = min(100.0 * rng.pareto(1.0), 1000.0), abs(rng.normal(400.0, 100.0)) / 2
                 parts.append(f"x{j} BETWEEN {centre - half:.2f} AND {centre + half:.2f}")
             texts.append(" AND ".join(parts))
-        columns = {f"x{j}": np.minimum(100.0 * rng.pareto(1.0, events), 1000.0) for j in range(attributes)}
+        columns = {f"x{j}": pa.array(np.minimum(100.0 * rng.pareto(1.0, events), 1000.0)) for j in range(attributes)}
         return dict.fromkeys(columns, "double"), texts, pa.table(columns)
 
     return make
@@ -70,9 +70,9 @@ def nested(
                 word = "".join(rng.choice(list("abc"), 3))
                 inner = f"{inner} AND (t MATCHES '{word}' OR x * y > {int(rng.integers(1000)) * 100})"
             texts.append(inner)
-        columns = {
-            "x": rng.uniform(0, 1000, events),
-            "y": rng.uniform(0, 1000, events),
+        columns: dict[str, pa.Array[Any]] = {
+            "x": pa.array(rng.uniform(0, 1000, events)),
+            "y": pa.array(rng.uniform(0, 1000, events)),
             "t": pa.array(["".join(w) for w in rng.choice(list("abc"), (events, 8))]),
         }
         return {"x": "double", "y": "double", "t": "string"}, texts, pa.table(columns)

@@ -217,6 +217,11 @@ def draw(rows: list[Row], out: Path) -> None:
         for name in SCHEDULERS:
             ax.plot(xs, [r[name] for r in points], marker="o", label=name)
         ax.plot(xs, [r["bound"] for r in points], linestyle="--", color="black", label="lower bound")
+        for n, name in enumerate(SCHEDULERS):
+            told = [(x, r[f"paper_{name}"]) for x, r in zip(xs, points, strict=True) if f"paper_{name}" in r]
+            if told:
+                at, values = zip(*told, strict=True)
+                ax.plot(at, values, marker="x", markersize=9, ls="", color=f"C{n}", label=f"{name}, paper (full size)")
         ax.set(title=title, xlabel=axis, ylabel="predicates evaluated per event", ylim=(0, None))
         ax.legend()
         fig.tight_layout()

@@ -91,7 +91,7 @@ def make(system: System) -> str | None:
 class Harness:
     """One running peer. Leaves no process behind."""
 
-    def __init__(self, system: System, folder: Path, patience: float = 120.0) -> None:
+    def __init__(self, system: System, folder: Path, patience: float = 300.0) -> None:
         self.system, self.patience = system, patience
         self._waiting = b""
         environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}

@@ -72,8 +72,8 @@ class Ours:
         session = self.plan.session()
         for number, text in enumerate(self.batches):
             found = self._found(session, text, number * self.size)
-            for event, name in zip(found["event"].to_pylist(), found["subscription"].to_pylist(), strict=True):
-                kept[event].append(int(name))
+            for row in found.select(["event", "subscription"]).to_pylist():
+                kept[row["event"]].append(int(row["subscription"]))
         return [sorted(k) for k in kept]
 
 

@@ -62,7 +62,10 @@ def by_rule_engine(rules: list[str]) -> list[Judge]:
 def by_json_logic(rules: list[Any]) -> list[Judge]:
     from json_logic import jsonLogic
 
-    return [lambda event, rule=rule: bool(jsonLogic(rule, event)) for rule in rules]
+    def judge(rule: Any) -> Judge:
+        return lambda event: bool(jsonLogic(rule, event))
+
+    return [judge(rule) for rule in rules]
 
 
 if __name__ == "__main__":

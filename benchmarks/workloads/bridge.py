@@ -8,7 +8,7 @@ follow the published examples of such events in form and size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -33,7 +33,7 @@ SCHEMA = (
 
 def rules(count: int, ranges: bool = False, seed: int = 1) -> Iterator[Rule]:
     rng = Random(seed)
-    choices = [
+    choices: list[Callable[[], Condition]] = [
         lambda: Condition(("detail", "state"), "in", tuple(sorted(rng.sample(STATES, rng.randint(1, 3))))),
         lambda: Condition(("region",), "=", rng.choice(REGIONS)),
         lambda: Condition(("detail", "instance", "type"), "prefix", rng.choice("cmrt") + str(rng.choice((5, 6, 7)))),

@@ -59,15 +59,21 @@ def bridge(rule: Rule) -> dict[str, Any]:
         at = made
         for part in c.path[:-1]:
             at = at.setdefault(part, {})
-        at[c.path[-1]] = {
-            "=": lambda v: [v],
-            "in": list,
-            "not in": lambda v: [{"anything-but": list(v)}],
-            "prefix": lambda v: [{"prefix": v}],
-            "exists": lambda v: [{"exists": True}],
-            "between": lambda v: [{"numeric": [">=", v[0], "<=", v[1]]}],
-        }[c.op](c.value)
+        at[c.path[-1]] = _allowed(c)
     return made
+
+
+def _allowed(c: Condition) -> list[Any]:
+    """What an EventBridge pattern lists for a field."""
+    if c.op == "in":
+        return list(c.value)
+    if c.op == "not in":
+        return [{"anything-but": list(c.value)}]
+    if c.op == "prefix":
+        return [{"prefix": c.value}]
+    if c.op == "exists":
+        return [{"exists": True}]
+    return [{"numeric": [">=", c.value[0], "<=", c.value[1]]}] if c.op == "between" else [c.value]
 
 
 def quamina(rule: Rule) -> dict[str, Any]:

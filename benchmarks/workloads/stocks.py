@@ -29,7 +29,7 @@ class Rise:
         inner = f"FILTER {{name = '{self.name}' AND price > {self.above}}} (ticks)"
         for before in ("e1", "e2"):
             inner = f"FILTER {{price > {self.factor} * {before}.price}} ({inner} {step})"
-        return " ".join(("SELECT * FROM", inner))
+        return " ".join(("SELECT e3.at AS at FROM", inner))
 
 
 def rises(count: int, seed: int = 1) -> Iterator[Rise]:

@@ -14,6 +14,7 @@ from tests.sequences.patterns import SCHEMAS, S, T, books, events
 import headgate as hg
 from headgate.errors import PlanError
 from headgate.language import values
+from headgate.language.ast import Pattern
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
 from headgate.language.scopes import check_pattern
@@ -146,7 +147,9 @@ def by_engine(texts: dict[str, str], batches: Any, missing: str, options: Option
     catalogue = Catalogue({s.stream: s for s in SCHEMAS}, Signatures(tools.registry))
     subscriptions = []
     for name, text in texts.items():
-        scoped = check_pattern(parse_body(asking(text) if operators else text), catalogue)  # type: ignore[arg-type]
+        pattern = parse_body(asking(text) if operators else text)
+        assert isinstance(pattern, Pattern)
+        scoped = check_pattern(pattern, catalogue)
         assert scoped.spine is not None, [str(p) for p in scoped.problems]
         subscriptions.append(Subscription(name, scoped.spine, missing))
         if scoped.spine.publish is not None:

@@ -13,8 +13,9 @@ from headgate.language.forms import cut
 from headgate.language.tokens import tokenise
 from headgate.plan.covered import covered_filters, covered_sequences
 from headgate.plan.segment import Entry
-from headgate.plan.sequences import warnings
 from headgate.schema import Schema
+from headgate.sequences.analysis import warnings_of
+from headgate.sequences.shapes import Shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,22 @@ def analyse(entries: Mapping[str, Entry], catalogue: Catalogue, budget: float = 
         else:
             kind = late if any(p.form.late for p in cut(tokens).pieces) else by_stream
             kind.setdefault(entry.stream, []).append(name)
-    found += [Finding("sequence", (name,), f"{name}: {warning}") for name, warning in warnings(entries, catalogue)]
+    found += _sequences(sequences, entries, catalogue)
     for stream, names in by_stream.items():
         found += _stream(names, entries, schemas.get(stream, Schema(stream, {})))
     return found + _covered(by_stream, late, sequences, found, entries, schemas, budget)
+
+
+def _sequences(names: list[str], entries: Mapping[str, Entry], catalogue: Catalogue) -> list[Finding]:
+    """State without bound, and conditions that hardly ever hold; patterns that differ in constants are checked once."""
+    shapes: dict[str, Shapes] = {}
+    found = []
+    for name in names:
+        entry = entries[name]
+        known = shapes.setdefault(entry.missing, Shapes(catalogue, entry.missing))
+        told = warnings_of(known.spine(entry.text), entry.missing)
+        found += [Finding("sequence", (name,), f"{name}: {warning}") for warning in told]
+    return found
 
 
 def _covered(

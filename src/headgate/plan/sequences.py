@@ -19,7 +19,6 @@ from headgate.language.catalogue import Catalogue
 from headgate.operators.engine import OperatorEngine
 from headgate.plan.segment import Entry, Segment
 from headgate.plan.statics import FilterStatic
-from headgate.sequences.analysis import warnings_of
 from headgate.sequences.automaton import QUOTA
 from headgate.sequences.engine import Index
 from headgate.sequences.levels import Subscription
@@ -107,7 +106,7 @@ class Sequences:
 
 def _speak_of(catalogue: Catalogue) -> tuple[object, ...]:
     """What the meaning of a text depends on; operators are those of the book."""
-    return catalogue.streams, catalogue.prefixes, catalogue.ontologies, catalogue.templates
+    return catalogue.streams, catalogue.meaning()
 
 
 def _same(one: Mapping[str, Living], other: Mapping[str, Living]) -> bool:
@@ -125,12 +124,3 @@ def _entries(living: Iterable[Living]) -> Iterable[tuple[str, Entry]]:
     for segment, slots in living:
         for slot in slots.tolist():
             yield segment.names[slot].as_py(), segment.entry(slot)
-
-
-def warnings(entries: Mapping[str, Entry], catalogue: Catalogue) -> Iterable[tuple[str, str]]:
-    """What is worth a warning, by subscription: state without bound, conditions that hardly ever hold."""
-    shapes: dict[str, Shapes] = {}
-    for name, entry in entries.items():
-        if entry.text.lstrip()[:6].upper() == "SELECT":
-            known = shapes.setdefault(entry.missing, Shapes(catalogue, entry.missing))
-            yield from ((name, warning) for warning in warnings_of(known.spine(entry.text), entry.missing))

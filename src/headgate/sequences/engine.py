@@ -199,6 +199,11 @@ class Index:
 
     def needs(self) -> dict[str, frozenset[Path]]:
         """The attributes of each base stream that the index reads, TIME included."""
+        return self._read
+
+    @cached_property
+    def _read(self) -> dict[str, frozenset[Path]]:
+        # Kept, because every batch asks, and with many patterns the walk through them costs more than the batch.
         found: dict[str, set[Path]] = {name: set(schema.time) for name, schema in self.plan.base.items()}
         for level in self.levels:
             for name, paths in level.reads.items():

@@ -164,7 +164,7 @@ def start(
         listener = Listener(name, numbers)
         spark.streams.addListener(listener)
     if timing is not None:
-        batches.publisher = Publisher(book, spark, str(checkpoint), plans, shard)
+        batches.publisher = Publisher(book, spark, str(checkpoint), plans, follower)
         whole = _sequenced(frames, ids, json, batches, timing, stateful, packed_operators(parts.plans))
         batches.publisher.publish()
     else:

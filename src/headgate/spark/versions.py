@@ -25,7 +25,7 @@ from headgate.spark import cache
 from headgate.spark.cache import Filed
 from headgate.spark.checkpoint import folder_of
 from headgate.spark.follow import Follower
-from headgate.spark.shards import SHARD_SIZE, Parts
+from headgate.spark.shards import Parts
 from headgate.spark.ship import Shipment, ship
 from headgate.store import Store
 
@@ -97,13 +97,13 @@ class Publisher:
     """On the driver: publishes every version of the book, as soon as it is there and its plans are with the workers."""
 
     def __init__(
-        self, store: Store, spark: SparkSession, checkpoint: str, plans: str | None, shard: int = SHARD_SIZE
+        self, store: Store, spark: SparkSession, checkpoint: str, plans: str | None, follower: Follower
     ) -> None:
         self._store = store
         self._spark = spark
         self._checkpoint = checkpoint
         self._plans = plans
-        self._follower = Follower(store, shard)
+        self._follower = follower
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self.version = -1
