@@ -66,25 +66,3 @@ def test_events_are_matched_on_spark_and_a_query_that_dies_loses_nothing(tmp_pat
     finally:
         if broker.child is not None and broker.child.poll() is None:
             broker.kill()
-
-
-def test_a_sequence_is_matched_where_the_query_keeps_state(tmp_path: Path) -> None:
-    broker = Process("spark", tmp_path / "data", ("--sequences",), engine="spark")
-    broker.start()
-    try:
-        broker.wait()
-        with broker.client() as client:
-            client.declare("stock", {"name": "string", "price": "double", "at": "bigint"}, "at")
-            text = "SELECT a.name AS name, b.price AS price FROM stock AS a NEXT {$2.name = $1.name} stock AS b"
-            mine = client.subscribe(text, stream="stock")
-            plain = client.subscribe("price > 2", stream="stock")
-            client.publish("stock", [{"name": "x", "price": 1.0, "at": 1}, {"name": "y", "price": 2.0, "at": 2}])
-            client.publish("stock", [{"name": "x", "price": 3.0, "at": 3}])
-            client.publish("stock", [{"name": "z", "price": 4.0, "at": 9}])
-            (note,) = until(lambda: client.pull(mine.id, mine.ticket), "the sequence", PATIENCE_S)
-            assert note["output"] == {"name": "x", "price": 3.0}
-            until(lambda: len(client.pull(plain.id, plain.ticket)) == 2, "the filter", PATIENCE_S)
-        assert broker.end() == 0
-    finally:
-        if broker.child is not None and broker.child.poll() is None:
-            broker.kill()

@@ -27,8 +27,6 @@ class Settings:
     master: str | None = None
     """Of Spark: local[n], spark://..., or sc://... for Spark Connect."""
     plans: str | None = None
-    sequences: bool = False
-    """Whether the Spark query keeps state, which sequences need."""
     require_keys: bool = False
     allow_private: bool = False
     """Whether webhooks may call loopback, private and link-local addresses."""

@@ -77,8 +77,8 @@ class Subscribing:
                 self._must_fit(one.stream, len(known))
                 known.add(one.stream)
             sequence = tokenise(one.text).kinds[:1] == ["SELECT"]
-            if sequence and not self._settings.sequences and self._settings.engine != "none":
-                hint = "start the broker with --engine spark --sequences"
+            if sequence and self._settings.engine != "none":
+                hint = "start the broker with --engine none, beside a pipeline that keeps state"
                 raise UsageError("this broker's matching keeps no state, and this is a sequence", hint)
             id = f"s{uuid.uuid4().hex}"
             ticket = self._tickets.fresh()

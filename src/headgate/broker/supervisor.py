@@ -59,8 +59,6 @@ class SparkEngine:
         given = ["--store", s.store, "--checkpoint", str(s.data / "checkpoint"), "--child"]
         if s.master:
             given += ["--master", s.master]
-        if s.sequences:
-            given += ["--sequences"]
         if s.plans:
             given += ["--plans", s.plans]
         return [sys.executable, "-m", "headgate.broker.pipeline", *given]

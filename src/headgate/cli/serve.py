@@ -46,7 +46,6 @@ class JsonLines(logging.Formatter):
 )
 @click.option("--master", default=None, help="The Spark master: local[n] or spark://...  [default: local[2]]")
 @click.option("--connect", default=None, help="A Spark Connect server to match on: sc://...")
-@click.option("--sequences", is_flag=True, help="The Spark query keeps state, so that sequences can be subscribed to.")
 @click.option("--plans", default=None, help="A folder that all hosts of the cluster see, for compiled plans.")
 @click.option(
     "--secret", default=None, help="A file with the secret of tickets and keys; brokers on one store share it."
@@ -73,7 +72,6 @@ def serve(
     engine: str,
     master: str | None,
     connect: str | None,
-    sequences: bool,
     plans: str | None,
     secret: str | None,
     require_keys: bool,
@@ -97,8 +95,6 @@ def serve(
         raise EnvironmentProblem(f"the broker needs {missing.name}", "pip install 'headgate[broker]'") from None
     if master and connect:
         raise UsageError("--master and --connect are two ways to one Spark", "give one of them")
-    if sequences and (engine != "spark" or connect):
-        raise UsageError("--sequences needs a Spark query that keeps state", "use --engine spark, without --connect")
     if port == 0:
         port = _free_port(host)
     data.mkdir(parents=True, exist_ok=True)
@@ -116,7 +112,6 @@ def serve(
         engine=engine,
         master=connect or master,
         plans=plans,
-        sequences=sequences,
         require_keys=require_keys,
         anonymous_rate=anonymous_rate,
         backlog=backlog,
