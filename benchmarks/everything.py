@@ -27,7 +27,8 @@ from benchmarks.measure import SCALES, Row
 
 ROOT = Path(__file__).parents[1]
 PARTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "peers-bridge": ("benchmarks.peers.matchers", {"tables": ("bridge", "ranges")}),
+    "peers-bridge": ("benchmarks.peers.matchers", {"tables": ("bridge",)}),
+    "peers-ranges": ("benchmarks.peers.matchers", {"tables": ("ranges",)}),
     "peers-events": ("benchmarks.peers.matchers", {"tables": ("events",)}),
     "peers-attributes": ("benchmarks.peers.matchers", {"tables": ("attributes",)}),
     "peers-abe": ("benchmarks.peers.matchers", {"tables": ("abe",)}),

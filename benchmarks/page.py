@@ -28,7 +28,7 @@ Rows = dict[str, list[Row]]
 
 TABLES = {
     "bridge": ("peers-bridge", "EventBridge-style rules over nested events of 900 bytes", "rules"),
-    "ranges": ("peers-bridge", "The same with a range of a number in every rule, and anything-but", "rules"),
+    "ranges": ("peers-ranges", "The same with a range of a number in every rule, and anything-but", "rules"),
     "events": ("peers-events", "1,000 of those rules, by the number of events in a pass", "events"),
     "attributes": ("peers-attributes", "1,000 rules over flat events of 5 to 500 attributes", "attributes"),
     "abe": ("peers-abe", "Arbitrary boolean expressions by A-Tree's generator", "expressions"),

@@ -45,7 +45,7 @@ def test_the_page_says_where_a_peer_is_faster() -> None:
 
 
 def test_the_page_names_the_parts_that_were_not_run() -> None:
-    assert "Not run this time: peers-events, " in page.page(ROWS, "small")
+    assert "Not run this time: peers-ranges, peers-events, " in page.page(ROWS, "small")
 
 
 def test_the_table_is_pasted_between_the_marks() -> None:
