@@ -117,7 +117,7 @@ class FilterIndex:
         # Sorted by hand: np.unique goes through a hash table, in which codes like these collide, and takes ten times as long.
         codes = (pairs[:, 0] << 32) | pairs[:, 1]
         codes.sort()
-        codes = codes[np.concatenate([[True], codes[1:] != codes[:-1]])]
+        codes = codes[np.diff(codes, prepend=-1) != 0]
         return np.stack([codes >> 32, codes & 0xFFFFFFFF], axis=1)
 
 

@@ -20,6 +20,7 @@ from headgate.language.spine import DUR
 from headgate.plan.statics import FilterStatic
 from headgate.schema import Kind, Path, Type, format_path
 from headgate.sequences.engine import LevelIndex
+from headgate.sequences.static.index import StaticIndex
 from headgate.spark.stateful.book import Compiled, SequenceBook
 from headgate.spark.stateful.groups import GLOBAL
 from headgate.spark.stateful.packing import Packed, pack
@@ -140,7 +141,7 @@ def relevant(made: Compiled, columns: Columns) -> Mask:
     return found
 
 
-def _hit(test: Any, columns: Columns) -> Mask:
+def _hit(test: StaticIndex | None, columns: Columns) -> Mask:
     found = np.zeros(columns.rows, np.bool_)
     if test is None:
         found[:] = True
@@ -149,7 +150,8 @@ def _hit(test: Any, columns: Columns) -> Mask:
         if test.late is not None:
             found[test.late.possible.evaluate(columns).event] = True
     else:
-        found[test.evaluate(columns).event] = True
+        hits, _ = test.evaluate(columns)
+        found[hits.event] = True
     return found
 
 
