@@ -56,6 +56,21 @@ def test_a_late_event_is_told_once_with_its_lateness_however_many_groups_want_it
     assert told(pipeline) == [], "c is of the epoch of a, and b was too late"
 
 
+@hg.operator
+def broken(event: Any) -> bool:
+    raise ValueError("no such place")
+
+
+def test_an_event_at_which_an_operator_fails_is_told_and_the_others_go_on() -> None:
+    text = "SELECT e2.price AS q FROM stock NEXT {$2.name = $1.name AND broken()} stock"
+    pipeline = Pipeline(book_of({"asks": text, "pair": PAIR}, [STOCK], operators=[broken]), NOW)
+    pipeline.batch(stock(tick("a", "IBM", 1, 1)))
+    pipeline.batch(stock(tick("b", "IBM", 2, 3)))
+    pipeline.batch(stock(tick("c", "SAP", 1, 8)))
+    assert pipeline.errors == [("b", "subscription asks: broken raised ValueError: no such place")]
+    assert told(pipeline) == [("pair", "b")]
+
+
 def test_an_event_without_its_time_is_told() -> None:
     pipeline = Pipeline(book_of({"pair": PAIR}, [STOCK]), NOW)
     pipeline.batch({"stock": [("a", ("IBM", 1.0, 1, None))]})

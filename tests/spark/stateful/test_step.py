@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import re
@@ -40,7 +41,8 @@ KEYED = {
 
 @hg.operator
 def is_even(event: Mapping[str, Any], name: str) -> bool:
-    return int(2 * (event.get(name) or 0)) % 2 == 0
+    value = event.get(name) or 0
+    return math.isfinite(value) and int(2 * value) % 2 == 0
 
 
 def renamed(case: int, texts: Mapping[str, str]) -> dict[str, str]:

@@ -393,10 +393,37 @@ class Bucket:
             group.ids.add(rows, events.ids, keys)
             batches.append(replace(columns, numbers=rows, identity=texts(events.ids)))
         found = session.feed(batches, now_open)
-        assert not session.errors, session.errors
         table = self._matches(found, made, book, group.ids)
         outcome.matches += len(table) if table is not None else 0
-        return [] if table is None else [table]
+        tables = [] if table is None else [table]
+        if session.errors:
+            tables.append(self._problems(session, batches, group.ids))
+        return tables
+
+    def _problems(self, session: Session, batches: Sequence[Columns], ids: EventIds) -> pa.Table:
+        """Events at which an operator failed or a quota dropped runs. Groups that share an event give its error one id."""
+        wanted = [p.row for p in session.errors]
+        places = {
+            (b.stream, int(b.row_numbers[row])): (b, int(row))
+            for b in batches
+            for row in np.flatnonzero(np.isin(b.row_numbers, wanted))
+        }
+        numbers: dict[int, int] = {}
+        rejected: dict[tuple[int, str, str], Rejected] = {}
+        for problem in session.errors:
+            at = places.get((problem.stream, problem.row))
+            row = numbers.setdefault(problem.row, len(numbers))
+            rejected[row, problem.code, problem.reason] = Rejected(
+                row, problem.reason, problem.code, "" if at is None else shown(*at), problem.stream
+            )
+        session.errors.clear()
+        named = ids.take(np.array(list(numbers), np.int64))
+        tables = []
+        for stream in dict.fromkeys(r.stream for r in rejected.values()):
+            mine = [r for r in rejected.values() if r.stream == stream]
+            told: Any = Events(stream, named, None, mine)  # type: ignore[arg-type]  # only its errors are asked for
+            tables.append(told.error_rows(result_schema(named.type)))
+        return pa.concat_tables(tables)
 
     def _matches(self, found: Matches, made: Compiled, book: SequenceBook, ids: EventIds) -> pa.Table | None:
         told = np.flatnonzero(made.emits[found.subscription])
