@@ -131,7 +131,7 @@ def test_runs_outlive_changes_restarts_and_other_buckets(spark: SparkSession, tm
         ("twin", "i"),
         ("twin", "j"),
     }
-    assert [e for s, e in told(store) if s == "rise"] == ["h", "j"]
+    assert [e for s, e in told(store) if s == "rise"] == ["h", "j", "j"], "j ends the runs of h and of i"
 
 
 def test_absence_is_told_when_nothing_comes_any_more(spark: SparkSession, tmp_path: Path) -> None:
