@@ -280,8 +280,9 @@ class _Going:
         self._slots = batch.learned.arranged(slots)
         self._answers, self._keys = batch.known(event)
         self._problems: dict[int, HeadgateError] = {}
-        packed = batch.residuals.of(self._slots, self.early, batch.learned.chance, batch.learned.cost)
-        self.run = Run(batch.engine.scheduler, batch.index.program, packed, self._look)
+        learned = batch.learned
+        packed = batch.residuals.of(self._slots, self.early, learned.chance, learned.cost)
+        self.run = Run(batch.engine.scheduler, batch.index.program, packed, self._look, learned.links, learned.chance)
         self._local = -1
         self._pending: Asked | None = None
         self._key: Key | None = None
