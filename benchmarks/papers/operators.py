@@ -31,9 +31,18 @@ from headgate.columns import Columns
 from headgate.language import ast
 from headgate.operators import operator
 from headgate.operators.engine import OperatorEngine
-from headgate.operators.kernels import PENDING
 from headgate.operators.ranking import greedy_path
-from headgate.operators.schedule import Residuals, Run, Scheduler, Suborder, greedy, naive, run_table, sequential
+from headgate.operators.schedule import (
+    Residuals,
+    Run,
+    Scheduler,
+    Suborder,
+    greedy,
+    naive,
+    no_joins,
+    run_table,
+    sequential,
+)
 
 SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
     "naive": naive,
@@ -120,16 +129,12 @@ def _point(figure: str, x: Any, w: Workload, events: int, **more: Any) -> Row:
         slots = np.arange(w.program.slots) if rank is None else np.argsort(rank)
         asked = 0
         for truths in drawn:
-            going = Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), _no_joins)
+            going = Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), no_joins)
             asked += len(run_table(going, truths))
         row[name] = asked / events
     row["bound"] = float(np.mean([lower_bound(w.indptr, w.members, truths) for truths in drawn]))
     row |= {f"paper_{k}": v for k, v in PAPER.get((figure, x), {}).items()}
     return row
-
-
-def _no_joins(_: int) -> int:
-    return PENDING
 
 
 def _bookkeeping() -> Iterator[Row]:
@@ -143,7 +148,7 @@ def _bookkeeping() -> Iterator[Row]:
             scheduler, times = make(), []
             for truths in drawn:
                 start = time.process_time()
-                run_table(Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), _no_joins), truths)
+                run_table(Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), no_joins), truths)
                 times.append((time.process_time() - start) * 1e3)
             row[f"{name}_ms"] = round(float(np.median(times[1:])), 2)
         yield row

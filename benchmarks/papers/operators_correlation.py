@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from benchmarks.papers.operators_workload import Workload, workload
 from headgate.operators.correlation import Correlation
-from headgate.operators.kernels import PENDING
 from headgate.operators.learned import REFRESH
 from headgate.operators.program import Program, conjunctions
-from headgate.operators.schedule import Residuals, Run, greedy, run_table
+from headgate.operators.schedule import Residuals, Run, greedy, no_joins, run_table
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ def _trial(name: str, w: Planted | Workload, events: int) -> dict[str, Any]:
         asked: dict[str, list[int]] = {}
         for kind, used in (("plain", None), ("paired", links)):
             packed = residuals.of(every, none, w.chance, w.cost)
-            asked[kind] = run_table(Run(greedy(), w.program, packed, lambda _: PENDING, used, w.chance), truths)
+            asked[kind] = run_table(Run(greedy(), w.program, packed, no_joins, used, w.chance), truths)
             if e >= events:
                 counts[kind] += len(asked[kind])
         watched = np.array([t for t in asked["paired"] if slots[t] >= 0], np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,8 @@ from headgate.operators.answer import ERROR, FALSE, TRUE, UNKNOWN
 from headgate.operators.caller import Caller, Reply, Request
 from headgate.operators.correlation import Correlation, Links
 from headgate.operators.engine import OperatorEngine
-from headgate.operators.kernels import PENDING
 from headgate.operators.program import conjunctions
-from headgate.operators.schedule import Residuals, Run, greedy, run_table
+from headgate.operators.schedule import Residuals, Run, greedy, no_joins, run_table
 from headgate.operators.statistics import Prior, Statistics
 from headgate.oracle.operators import Tree, optimum
 
@@ -79,13 +79,17 @@ def pair_of(both: int, neither: int, one: int = 0) -> Correlation:
     return pairs
 
 
+def said(links: Links, predicate: int, truth: int) -> tuple[Any, Any]:
+    found = links.told(predicate, truth)
+    assert found is not None
+    return found[0].tolist(), found[1].tolist()
+
+
 def test_a_pair_says_what_to_expect_of_either_given_the_other() -> None:
     links = pair_of(both=30, neither=60, one=10).links(np.array([1, -1, 0]))
     assert links is not None
-    numbers, chance = links.told(0, TRUE) or (None, None)
-    assert (numbers.tolist(), chance.tolist()) == ([2], pytest.approx([(30 + 4 * 40 / 110) / 44]))
-    numbers, chance = links.told(2, FALSE) or (None, None)
-    assert (numbers.tolist(), chance.tolist()) == ([0], pytest.approx([(10 + 4 * 40 / 110) / 74]))
+    assert said(links, 0, TRUE) == ([2], pytest.approx([(30 + 4 * 40 / 110) / 44]))
+    assert said(links, 2, FALSE) == ([0], pytest.approx([(10 + 4 * 40 / 110) / 74]))
     assert links.told(1, TRUE) is None
 
 
@@ -169,7 +173,7 @@ def test_greedy_asks_what_decides_most_as_far_as_the_event_has_shown(
         packed = Residuals(program).of(
             np.arange(program.slots), np.zeros(0, np.bool_), np.array(chance), np.ones(PREDICATES)
         )
-        going = Run(greedy(guarded), program, packed, lambda gate: PENDING, links, np.array(chance))
+        going = Run(greedy(guarded), program, packed, no_joins, links, np.array(chance))
         asked[guarded] = run_table(going, table)
         found = going.residual.value[going.residual.roots].tolist()
         assert found == [int(all(table[t] for t in m)) for m in members]

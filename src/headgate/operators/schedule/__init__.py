@@ -31,8 +31,8 @@ from headgate.operators.schedule.revise import revise
 Packed = tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32], Floats, NDArray[np.int64]]
 """A residual as the kernels take it: the first two arrays never change, the others do as the event proceeds."""
 NOTHING = np.zeros(0)
-Look = Callable[[int], int]
-"""Given the node of a join: TRUE, FALSE, or PENDING while rows are still to come."""
+Look = Callable[[NDArray[np.int32]], NDArray[np.int8]]
+"""Given the gates of some joins: for each TRUE, FALSE, ERROR, or PENDING while rows are still to come."""
 
 
 class Scheduler(Protocol):
@@ -205,20 +205,27 @@ class Run:
 
     def _joins(self) -> None:
         s = self.residual
-        for gate in s.ready[: self.counters[READY]].tolist():
-            if s.value[gate] == PENDING:
-                found = self._look(gate)
-                if found != PENDING:
-                    kernels.conclude(*self._arrays, gate + int(s.size[gate]) - 1, found)
+        gates = s.ready[: self.counters[READY]]
+        gates = gates[s.value[gates] == PENDING]
+        if len(gates):
+            found = self._look(gates)
+            known = found != PENDING
+            kernels.conclude(*self._arrays, gates[known], found[known])
         self.counters[READY] = 0
 
     @property
     def asked(self) -> int:
         return int(self.counters[ASKED])
 
-    def join_of(self, gate: int) -> int:
-        """The number of the join at a node."""
-        return int(self.residual.argument[gate + int(self.residual.size[gate]) - 1])
+    def joins_of(self, gates: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The numbers of the joins at some gates."""
+        joins: NDArray[np.int32] = self.residual.argument[gates + self.residual.size[gates] - 1]
+        return joins
+
+
+def no_joins(gates: NDArray[np.int32]) -> NDArray[np.int8]:
+    """For programs without joins."""
+    return np.full(len(gates), PENDING, np.int8)
 
 
 def run_table(run: Run, truths: Sequence[int]) -> list[int]:

@@ -452,8 +452,11 @@ def conclude(
     floats: Floats,
     counters: Longs,
     shares: Floats,
-    node: int,
-    found: int,
+    gates: Ints,
+    found: Bytes,
 ) -> None:
-    """Give the node of a join its value."""
-    _decide(unfold(shape, links, value, ints, floats, counters), shares, counters, node, found)
+    """Give joins their values, those at these gates that are still open."""
+    s = unfold(shape, links, value, ints, floats, counters)
+    for i in range(len(gates)):
+        if s.value[gates[i]] == PENDING:
+            _decide(s, shares, counters, gates[i] + s.size[gates[i]] - 1, found[i])
