@@ -2,9 +2,9 @@
 
 Metric: predicates evaluated per event. The paper's absolute numbers cannot come from the workload it states: its 7761
 and 7037 for figure 4 lie below what even a scheduler that knew every answer would have to ask there, the `bound` of the
-row. So shapes and ratios are compared; the paper's numbers stand in the rows as `paper_*`. Then the bookkeeping of the
-schedulers at 20,000 subscriptions and 5,000 predicates, in CPU time, and the time of whole events through the engine
-with operators that take 1, 10 and 100 ms.
+row. So shapes and ratios are compared; the paper's numbers stand in the rows as `paper_*`. Then what pairs of predicates
+save, the bookkeeping of the schedulers at 20,000 subscriptions and 5,000 predicates, in CPU time, and the time of whole
+events through the engine with operators that take 1, 10 and 100 ms.
 
     headgate bench operators --scale paper
     python -m benchmarks.papers.operators --only bookkeeping
@@ -25,14 +25,24 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers.operators_bound import lower_bound
+from benchmarks.papers.operators_correlation import correlation
 from benchmarks.papers.operators_workload import Workload, workload
 from headgate.columns import Columns
 from headgate.language import ast
 from headgate.operators import operator
 from headgate.operators.engine import OperatorEngine
-from headgate.operators.kernels import PENDING
 from headgate.operators.ranking import greedy_path
-from headgate.operators.schedule import Residuals, Run, Scheduler, Suborder, greedy, naive, run_table, sequential
+from headgate.operators.schedule import (
+    Residuals,
+    Run,
+    Scheduler,
+    Suborder,
+    greedy,
+    naive,
+    no_joins,
+    run_table,
+    sequential,
+)
 
 SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
     "naive": naive,
@@ -58,7 +68,7 @@ PAPER_TOO_LOW: Row = {
 }
 
 
-PARTS = ("figures", "bookkeeping", "time")
+PARTS = ("figures", "correlation", "bookkeeping", "time")
 
 
 def run(scale: str, out: Path, events: int | None = None, only: Sequence[str] = PARTS) -> Iterator[Row]:
@@ -72,6 +82,11 @@ def run(scale: str, out: Path, events: int | None = None, only: Sequence[str] = 
             yield row
         draw(rows, out)
         yield from _ratios(rows)
+    if "correlation" in only:
+        rows = list(correlation(scale))
+        yield from rows
+        yield _verdict("paired / plain, groups", max(r["ratio"] for r in rows if r["x"].startswith("groups,")), 0.97)
+        yield _verdict("paired / plain, elsewhere", max(r["ratio"] for r in rows), 1.005)
     if "bookkeeping" in only:
         for row in _bookkeeping():
             yield row
@@ -114,16 +129,12 @@ def _point(figure: str, x: Any, w: Workload, events: int, **more: Any) -> Row:
         slots = np.arange(w.program.slots) if rank is None else np.argsort(rank)
         asked = 0
         for truths in drawn:
-            going = Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), _no_joins)
+            going = Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), no_joins)
             asked += len(run_table(going, truths))
         row[name] = asked / events
     row["bound"] = float(np.mean([lower_bound(w.indptr, w.members, truths) for truths in drawn]))
     row |= {f"paper_{k}": v for k, v in PAPER.get((figure, x), {}).items()}
     return row
-
-
-def _no_joins(_: int) -> int:
-    return PENDING
 
 
 def _bookkeeping() -> Iterator[Row]:
@@ -137,7 +148,7 @@ def _bookkeeping() -> Iterator[Row]:
             scheduler, times = make(), []
             for truths in drawn:
                 start = time.process_time()
-                run_table(Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), _no_joins), truths)
+                run_table(Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), no_joins), truths)
                 times.append((time.process_time() - start) * 1e3)
             row[f"{name}_ms"] = round(float(np.median(times[1:])), 2)
         yield row

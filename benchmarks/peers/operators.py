@@ -17,8 +17,7 @@ from benchmarks.measure import Row
 from benchmarks.papers.operators import SCHEDULERS
 from benchmarks.papers.operators_bound import lower_bound
 from benchmarks.papers.operators_workload import Workload, workload
-from headgate.operators.kernels import PENDING
-from headgate.operators.schedule import Residuals, Run, run_table
+from headgate.operators.schedule import Residuals, Run, no_joins, run_table
 
 SIZES = {"small": (2_000, 8_000), "paper": (20_000, 80_000)}
 EVENTS = {"small": 10, "paper": 20}
@@ -43,15 +42,11 @@ def scheduled(work: Workload, name: str, drawn: list[list[int]]) -> float:
     slots = np.arange(work.program.slots) if rank is None else np.argsort(rank)
     asked = [
         len(
-            run_table(Run(scheduler, work.program, residuals.of(slots, none, work.chance, work.cost), _pending), truths)
+            run_table(Run(scheduler, work.program, residuals.of(slots, none, work.chance, work.cost), no_joins), truths)
         )
         for truths in drawn
     ]
     return float(np.mean(asked))
-
-
-def _pending(_: int) -> int:
-    return PENDING
 
 
 def run(scale: str, out: Path) -> Iterator[Row]:

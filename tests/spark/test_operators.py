@@ -111,6 +111,9 @@ def test_several_processes_learn_together_as_one_that_sees_all_events(tmp_path: 
     def see(statistics: Statistics, predicate: str, held: bool) -> None:
         row = statistics.number(predicate, "op", Prior())
         statistics.observe(np.array([row]), np.array([held]), np.array([2.0]))
+        pair = [predicate, "q"]
+        statistics.pairs.watch(pair)
+        statistics.pairs.observe(statistics.pairs.slots(pair), np.array([held, True]))
 
     for _ in range(200):
         who, predicate, held = int(rng.integers(3)), f"p{rng.integers(4)}", bool(rng.integers(2))
@@ -124,6 +127,7 @@ def test_several_processes_learn_together_as_one_that_sees_all_events(tmp_path: 
     for statistics in (*workers, learned.read(tmp_path / "x.learned")):
         for n in range(4):
             assert statistics.counts(f"p{n}") == pytest.approx(alone.counts(f"p{n}"))
+        assert statistics.pairs.saved() == alone.pairs.saved()
 
 
 def test_a_broken_file_of_statistics_is_begun_anew(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from headgate.operators.predicate import Key, Predicate, narrow
 from headgate.operators.registry import Registry
 from headgate.operators.schedule import Residuals, Run, Scheduler, scheduler
 from headgate.operators.statistics import Statistics
+from headgate.operators.thresholds import OTHER
 from headgate.operators.view import View
 from headgate.schema import Schema
 
@@ -280,8 +281,9 @@ class _Going:
         self._slots = batch.learned.arranged(slots)
         self._answers, self._keys = batch.known(event)
         self._problems: dict[int, HeadgateError] = {}
-        packed = batch.residuals.of(self._slots, self.early, batch.learned.chance, batch.learned.cost)
-        self.run = Run(batch.engine.scheduler, batch.index.program, packed, self._look)
+        learned = batch.learned
+        packed = batch.residuals.of(self._slots, self.early, learned.chance, learned.cost)
+        self.run = Run(batch.engine.scheduler, batch.index.program, packed, self._look, learned.links, learned.chance)
         self._local = -1
         self._pending: Asked | None = None
         self._key: Key | None = None
@@ -355,13 +357,18 @@ class _Going:
     def ask(self, predicate: Predicate) -> Answer | None:
         return self._answers.get(self.batch.index.numbers[predicate])
 
-    def _look(self, gate: int) -> int:
-        join = self.run.join_of(gate)
-        try:
-            return self.batch.index.joins[join].look(self.ask, self.read)
-        except HeadgateError as error:
-            self._problems[self.batch.index.program.joins[join].slot] = error
-            return ERROR
+    def _look(self, gates: NDArray[np.int32]) -> NDArray[np.int8]:
+        index = self.batch.index
+        joins = self.run.joins_of(gates)
+        found = index.thresholds.decide(joins, self.ask)
+        for i in np.flatnonzero(found == OTHER).tolist():
+            join = int(joins[i])
+            try:
+                found[i] = index.joins[join].look(self.ask, self.read)
+            except HeadgateError as error:
+                self._problems[index.program.joins[join].slot] = error
+                found[i] = ERROR
+        return found
 
     def matched(self) -> list[int]:
         residual = self.run.residual

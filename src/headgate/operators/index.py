@@ -15,6 +15,7 @@ from headgate.operators.body import Both, Early, Either, Formula, Join, Late, fo
 from headgate.operators.predicate import Arguments, Predicate
 from headgate.operators.program import Flattener, Program, early_parts
 from headgate.operators.registry import Registry
+from headgate.operators.thresholds import Thresholds
 from headgate.schema import Schema
 
 
@@ -42,6 +43,10 @@ class OperatorIndex:
     def free(self) -> frozenset[int]:
         """Predicates that may be answered without a call: GRAPH patterns, and those whose arguments may be missing."""
         return frozenset(i for i, p in enumerate(self.predicates) if p.graph is not None or p.reads)
+
+    @cached_property
+    def thresholds(self) -> Thresholds:
+        return Thresholds([site.join for site in self.program.joins])
 
 
 def compile_index(

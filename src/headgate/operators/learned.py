@@ -1,7 +1,8 @@
-"""What the scheduler is told of an index: the chance and cost of every predicate now, and the order of its slots.
+"""What the scheduler is told of an index: the chance and cost of every predicate now, which of them tell of others, and
+the order of its slots.
 
-Estimates of what was just asked are refreshed after every event; all of them, and the order of the chains, every
-`REFRESH` events, because operators' pooled rates move the predicates that are seldom asked.
+Estimates of what was just asked are refreshed after every event; all of them, the pairs and the order of the chains
+every `REFRESH` events, because operators' pooled rates move the predicates that are seldom asked.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.operators.answer import ERROR, TRUE, Answer
+from headgate.operators.correlation import Links
 from headgate.operators.index import OperatorIndex
-from headgate.operators.kernels import Floats
+from headgate.operators.kernels import ARGUMENT, KIND, LITERAL, Floats
+from headgate.operators.program import Program
 from headgate.operators.registry import Registry
 from headgate.operators.schedule import Scheduler
 from headgate.operators.statistics import Prior, Statistics
@@ -40,10 +43,18 @@ class Learned:
             Prior() if p.graph is not None else Prior(registry[p.name].selectivity, registry[p.name].cost)
             for p in index.predicates
         ]
+        self._names = [str(p) for p in index.predicates]
         self._rows = np.array(
-            [statistics.number(str(p), p.name, prior) for p, prior in zip(index.predicates, priors, strict=True)],
+            [
+                statistics.number(name, p.name, prior)
+                for name, p, prior in zip(self._names, index.predicates, priors, strict=True)
+            ],
             np.int64,
         )
+        self._popular = [self._names[t] for t in _by_use(index.program)] if scheduler.paired else []
+        self._watched, self._changes = np.full(len(self._names), -1, np.int64), 0
+        self.links: Links | None = None
+        """What predicates tell of others, if the scheduler listens."""
         self._events = 0
         self._rank: NDArray[np.int64] | None = None
         self.chance: Floats = np.zeros(0)
@@ -54,6 +65,14 @@ class Learned:
         self.chance = self._statistics.chances(self._rows)
         self.cost = self._statistics.costs(self._rows)
         self._rank = self._scheduler.arrange(self._index.program, self.chance, self.cost)
+        if self._popular:
+            self._statistics.pairs.watch(self._popular)
+            self._watch()
+
+    def _watch(self) -> None:
+        pairs = self._statistics.pairs
+        self._watched, self._changes = pairs.slots(self._names), pairs.changes
+        self.links = pairs.links(self._watched)
 
     def arranged(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """The slots in the order in which the scheduler wants to meet them."""
@@ -69,7 +88,25 @@ class Learned:
             spent = np.array([a.milliseconds for a in useful], np.float64)
             rows = self._rows[numbers]
             self._statistics.observe(rows, held, spent)
+            if self._popular:
+                self._observe_pairs(numbers, held)
             self.chance[numbers] = self._statistics.chances(rows)
             self.cost[numbers] = self._statistics.costs(rows)
         if self._events % REFRESH == 0:
             self.refresh()
+
+    def _observe_pairs(self, numbers: NDArray[np.int64], held: NDArray[np.bool_]) -> None:
+        pairs = self._statistics.pairs
+        if pairs.changes != self._changes:
+            self._watch()
+        # Predicates of two missing-modes may have one text, and so one place.
+        slots, at = np.unique(self._watched[numbers], return_index=True)
+        pairs.observe(slots[slots >= 0], held[at[slots >= 0]])
+
+
+def _by_use(program: Program) -> list[int]:
+    """Predicates, those in most literals first."""
+    literals = program.nodes[program.nodes[:, KIND] == LITERAL, ARGUMENT]
+    uses = np.bincount(literals, minlength=program.predicates)
+    order: list[int] = np.argsort(-uses, kind="stable").tolist()
+    return order

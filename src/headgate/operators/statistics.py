@@ -2,7 +2,8 @@
 
 Each observation weighs a little more than the one before it, so selectivities that drift are followed. A predicate that
 has not been seen leans on its operator's other predicates, and these on what the operator declared. The counts are
-sums, so the statistics of several workers are merged by adding them; a book ships its own as priors.
+sums, so the statistics of several workers are merged by adding them; a book ships its own as priors. What predicates
+tell of each other is in `correlation`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import orjson
 from numpy.typing import NDArray
 
 from headgate.errors import PlanError
+from headgate.operators.correlation import Correlation, Saved
 from headgate.operators.kernels import Floats
 
-VERSION = 1
+VERSION = 2
 COUNT, HITS, TIMED, SPENT = range(4)
 """Columns: decayed observations, those that held, those that were timed, milliseconds in these."""
 
@@ -43,6 +45,10 @@ class Statistics:
     _priors: list[Prior] = field(default_factory=list)
     _counts: Floats = field(default_factory=lambda: np.zeros((16, 4)))
     _pooled: Floats = field(default_factory=lambda: np.zeros((16, 4)))
+    pairs: Correlation = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pairs = Correlation(self.decay)
 
     def __len__(self) -> int:
         return len(self._names)
@@ -107,6 +113,7 @@ class Statistics:
                 "predicates": {
                     name: [operators[self._operator[i]], *self._counts[i].tolist()] for name, i in self._names.items()
                 },
+                "pairs": self.pairs.saved(),
             }
         )
 
@@ -116,16 +123,16 @@ class Statistics:
         if read.get("version") != VERSION:
             raise PlanError(f"statistics of version {read.get('version')} cannot be read", "learn them anew")
         made = cls(read["decay"], read["strength"])
-        made._add(read["operators"], read["predicates"])
+        made._add(read["operators"], read["predicates"], read["pairs"])
         return made
 
     def merge(self, others: Iterable[Statistics]) -> None:
         """Add what others have learned."""
         for other in others:
             read = orjson.loads(other.save())
-            self._add(read["operators"], read["predicates"])
+            self._add(read["operators"], read["predicates"], read["pairs"])
 
-    def _add(self, operators: dict[str, list[float]], predicates: dict[str, list[Any]]) -> None:
+    def _add(self, operators: dict[str, list[float]], predicates: dict[str, list[Any]], pairs: Saved) -> None:
         for name, (operator, *counts) in predicates.items():
             selectivity, cost = operators[operator][:2]
             row = self.number(name, operator, Prior(selectivity, cost))
@@ -133,6 +140,7 @@ class Statistics:
         for operator, (_, _, *pooled) in operators.items():
             if operator in self._operators:
                 self._pooled[self._operators[operator]] += pooled
+        self.pairs.add(pairs)
 
     def counts(self, predicate: str) -> Sequence[float]:
         """Observations, hits, timed observations and milliseconds of a predicate, decayed; for explanations."""

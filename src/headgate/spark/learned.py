@@ -55,7 +55,7 @@ class Exchange:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._last: Counts = {"operators": {}, "predicates": {}}
+        self._last: Counts = {"operators": {}, "predicates": {}, "pairs": {}}
         self._next = 0.0
 
     def due(self, statistics: Statistics) -> None:
@@ -96,7 +96,11 @@ def _difference(now: Counts, then: Counts) -> Statistics:
         name: [operator, *_minus(counts, then["predicates"].get(name, [])[1:])]
         for name, (operator, *counts) in now["predicates"].items()
     }
-    return Statistics.load(orjson.dumps({**now, "operators": operators, "predicates": predicates}))
+    pairs = {
+        a: {b: _minus(counts, then["pairs"].get(a, {}).get(b, [])) for b, counts in after.items()}
+        for a, after in now["pairs"].items()
+    }
+    return Statistics.load(orjson.dumps({**now, "operators": operators, "predicates": predicates, "pairs": pairs}))
 
 
 def _minus(now: Iterable[float], then: Iterable[float]) -> list[float]:

@@ -4,7 +4,8 @@
 predicates of an undecided subscription and is never worse than d times the optimum, d being the widest subscription.
 `suborder` (section 4.2) takes the subscriptions in the order of their linked chains. `greedy`, the default, asks what
 is expected to decide most for its cost, after every answer anew; `guarded`, it keeps the guarantee of `sequential` by
-marking subscriptions as it goes and refusing what the marks do not pay for.
+marking subscriptions as it goes and refusing what the marks do not pay for; `paired`, it expects of a predicate what
+others have shown on this event.
 
 All give the same matches; they differ in how many calls that takes.
 """
@@ -20,15 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.errors import UsageError
-from headgate.operators.kernels import ASKED, CHANCE, COST, PENDING, READY, Floats, Residual, gather, unfold
+from headgate.operators.correlation import Links
+from headgate.operators.kernels import ASKED, CHANCE, COST, CURRENT, PENDING, READY, Floats, Residual, gather, unfold
 from headgate.operators.program import Program
 from headgate.operators.ranking import net_savings
 from headgate.operators.schedule import kernels
+from headgate.operators.schedule.revise import revise
 
 Packed = tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32], Floats, NDArray[np.int64]]
 """A residual as the kernels take it: the first two arrays never change, the others do as the event proceeds."""
-Look = Callable[[int], int]
-"""Given the node of a join: TRUE, FALSE, or PENDING while rows are still to come."""
+NOTHING = np.zeros(0)
+Look = Callable[[NDArray[np.int32]], NDArray[np.int8]]
+"""Given the gates of some joins: for each TRUE, FALSE, ERROR, or PENDING while rows are still to come."""
 
 
 class Scheduler(Protocol):
@@ -40,6 +44,8 @@ class Scheduler(Protocol):
     def chooser(self) -> int: ...
     @property
     def guarded(self) -> bool: ...
+    @property
+    def paired(self) -> bool: ...
 
     def arrange(self, program: Program, chance: Floats, cost: Floats) -> NDArray[np.int64] | None:
         """The rank of every slot, if the order of subscriptions matters to this scheduler."""
@@ -52,6 +58,7 @@ class Plain:
     name: str
     chooser: int
     guarded: bool = False
+    paired: bool = False
 
     def arrange(self, program: Program, chance: Floats, cost: Floats) -> None:
         return None
@@ -65,6 +72,7 @@ class Suborder:
     name: str = "suborder"
     chooser: int = kernels.SUBORDER
     guarded: bool = False
+    paired: bool = False
 
     def arrange(self, program: Program, chance: Floats, cost: Floats) -> NDArray[np.int64]:
         return self.ranking(program, chance, cost)
@@ -78,8 +86,8 @@ def sequential() -> Scheduler:
     return Plain("sequential", kernels.SEQUENTIAL)
 
 
-def greedy(guarded: bool = True) -> Scheduler:
-    return Plain("greedy", kernels.GREEDY, guarded)
+def greedy(guarded: bool = True, paired: bool = True) -> Scheduler:
+    return Plain("greedy", kernels.GREEDY, guarded, paired)
 
 
 SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
@@ -134,9 +142,20 @@ class Run:
     A run is stepped from outside, so that the runs of several events can share a batched or concurrent call.
     """
 
-    __slots__ = ("_arrays", "_choose", "_look", "_step", "counters", "predicates", "residual")
+    __slots__ = (
+        "_arrays", "_choose", "_links", "_look", "_step", "_usual", "_where", "counters", "predicates", "residual",
+    )  # fmt: skip
 
-    def __init__(self, scheduler: Scheduler, program: Program, packed: Packed, look: Look) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        program: Program,
+        packed: Packed,
+        look: Look,
+        links: Links | None = None,
+        usual: Floats = NOTHING,
+    ) -> None:
+        """`links` are the pairs of predicates to use, and `usual` the chances of all predicates without them."""
         self.residual: Residual = unfold.py_func(*packed)
         self.counters = packed[5]
         self.predicates: list[int] = self.residual.number.tolist()
@@ -146,9 +165,16 @@ class Run:
         self._choose = partial(kernels.choose, *self._arrays, scheduler.chooser, scheduler.guarded)
         self._step = partial(kernels.step, *self._arrays, scheduler.chooser, scheduler.guarded)
         self._look = look
+        self._links = links
+        self._usual = usual
+        if links is not None:
+            self._where = np.full(program.predicates, -1, np.int32)
+            self._where[self.residual.number] = np.arange(len(self.residual.number), dtype=np.int32)
 
     def give(self, predicate: int, truth: int) -> None:
         """An answer that costs nothing, before the run starts: a missing argument, a GRAPH that was matched before."""
+        if self._links is not None:
+            self._tell(self._links, predicate, truth)
         kernels.give(*self._arrays, predicate, truth)
         self._joins()
 
@@ -159,8 +185,16 @@ class Run:
 
     def answer(self, truth: int) -> int:
         """Take the answer to the predicate asked last; the next one, or -1."""
+        if self._links is not None:
+            self._tell(self._links, int(self.counters[CURRENT]), truth)
         chosen: int = self._step(truth)
         return chosen if chosen != -2 else self._resolved()
+
+    def _tell(self, links: Links, predicate: int, truth: int) -> None:
+        """Let an answer change what is expected of other predicates."""
+        found = links.told(self.predicates[predicate], truth)
+        if found is not None:
+            revise(*self._arrays[:6], *found, self._usual, self._where)
 
     def _resolved(self) -> int:
         chosen = -2
@@ -171,20 +205,27 @@ class Run:
 
     def _joins(self) -> None:
         s = self.residual
-        for gate in s.ready[: self.counters[READY]].tolist():
-            if s.value[gate] == PENDING:
-                found = self._look(gate)
-                if found != PENDING:
-                    kernels.conclude(*self._arrays, gate + int(s.size[gate]) - 1, found)
+        gates = s.ready[: self.counters[READY]]
+        gates = gates[s.value[gates] == PENDING]
+        if len(gates):
+            found = self._look(gates)
+            known = found != PENDING
+            kernels.conclude(*self._arrays, gates[known], found[known])
         self.counters[READY] = 0
 
     @property
     def asked(self) -> int:
         return int(self.counters[ASKED])
 
-    def join_of(self, gate: int) -> int:
-        """The number of the join at a node."""
-        return int(self.residual.argument[gate + int(self.residual.size[gate]) - 1])
+    def joins_of(self, gates: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The numbers of the joins at some gates."""
+        joins: NDArray[np.int32] = self.residual.argument[gates + self.residual.size[gates] - 1]
+        return joins
+
+
+def no_joins(gates: NDArray[np.int32]) -> NDArray[np.int8]:
+    """For programs without joins."""
+    return np.full(len(gates), PENDING, np.int8)
 
 
 def run_table(run: Run, truths: Sequence[int]) -> list[int]:
