@@ -15,10 +15,12 @@ settings.load_profile("headgate")
 
 HERE = Path(__file__).parent
 SLOW = (
+    "benchmarks",
     "broker",
     "cli",
     "covering",
     "events/test_properties.py",
+    "explain",
     "filters/test_engine.py",
     "filters/test_hostile.py",
     "filters/test_kernels.py",
@@ -36,9 +38,11 @@ SLOW = (
     "plan/test_incremental.py",
     "plan/test_merge.py",
     "plan/test_mixed.py",
+    "plan/test_sequences.py",
     "sequences",
     "store",
     "test_core_import.py",
+    "test_docs.py",
     "test_readme.py",
 )
 
