@@ -61,7 +61,14 @@ Found = dict[str, list[tuple[int, int, str]]]
 
 
 def shown(output: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in output.items())
+    return ", ".join(f"{name}={_unsigned(value)!r}" for name, value in output.items())
+
+
+def _unsigned(value: Any) -> Any:
+    """Zeros of either sign are equal: of runs that are one, either may stand for both."""
+    if isinstance(value, list):
+        return [_unsigned(v) for v in value]
+    return 0.0 if isinstance(value, float) and value == 0 else value
 
 
 def by_reference(spines: Mapping[str, Spine], events: Mapping[str, list[Event]], missing: str = "null") -> Found:
