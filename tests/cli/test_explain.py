@@ -98,3 +98,14 @@ def test_mistakes_in_the_rules_are_drawn() -> None:
     result = explain("rules.hg", "a")
     assert result.exit_code == 1
     assert "^" in result.stderr
+
+
+def test_it_says_which_others_cover_the_subscription(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.hg"
+    rules.write_text(
+        "CREATE STREAM s (x DOUBLE); CREATE SUBSCRIPTION wide ON s AS x > 0; CREATE SUBSCRIPTION narrow ON s AS x > 5;"
+    )
+    told = CliRunner().invoke(main, ["explain", str(rules), "narrow"])
+    assert told.output.endswith("  covered: whatever it matches, wide matches too\n")
+    whole = CliRunner().invoke(main, ["explain", str(rules), "wide", "--json"])
+    assert json.loads(whole.output)["covered_by"] == []

@@ -41,17 +41,22 @@ def explain(
         raise UsageError("RULES and EVENT cannot both be standard input")
     try:
         with busy(f"compiling {title(rules)}"):
-            plan = book(rules).compile()
+            subs = book(rules)
+            plan = subs.compile()
     except LanguageErrors as problems:
         show(problems, as_json, title(rules))
         context.exit(1)
     why = plan.explain(name, None if event is None else _event(event))
     if picture is not None:
         click.echo(why.graphviz if picture == "graphviz" else why.mermaid)
-    elif as_json:
-        click.echo(orjson.dumps(as_object(why), default=str).decode())
-    else:
-        click.echo(str(why))
+        return
+    by = subs.covered(name).by
+    if as_json:
+        click.echo(orjson.dumps(as_object(why) | {"covered_by": by}, default=str).decode())
+        return
+    click.echo(str(why))
+    if by:
+        click.echo(f"  covered: whatever it matches, {' or '.join(map(str, by))} matches too")
 
 
 def as_object(why: Explanation) -> dict[str, Any]:
