@@ -42,7 +42,6 @@ CONF = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.sql.adaptive.enabled": "false",
 }
-IDLE = "2 seconds"
 _LOOK_S = 0.5
 
 
@@ -53,9 +52,8 @@ def query(
     plans: str | None = None,
     most: int = 50_000,
     trigger: str = "50 milliseconds",
-    sequences: bool = False,
 ) -> Running:
-    """The running query. With `sequences` it keeps state; time goes on with the clock where events stay out."""
+    """The running query. It keeps no state: the broker refuses sequences."""
     local = master is None or master.startswith("local")
     spark = spark_session(master or "local[2]", NAME, CONF if local else None, ui=False)
     if not is_connect(spark):
@@ -66,9 +64,8 @@ def query(
     # A checkpoint knows where it is; a new one goes on where another query of this store has left off.
     options["startingOffsets"] = str(Shared(store.database).progress() or 0)
     log = spark.readStream.format("headgate").options(**options).load()
-    how: Any = {"sequences": True, "idle": IDLE} if sequences else {"sequences": False}
     what: Any = {"on": "*", "event_id": "id", "json": "body", "trigger": trigger, "name": NAME, "plans": plans}
-    return start(log, store, "store", checkpoint, **what, **how)
+    return start(log, store, "store", checkpoint, sequences=False, **what)
 
 
 def warm(spark: SparkSession) -> None:
@@ -119,14 +116,13 @@ def main() -> None:
     parser.add_argument("--plans")
     parser.add_argument("--most", type=int, default=50_000, help="events in a micro-batch")
     parser.add_argument("--trigger", default="50 milliseconds")
-    parser.add_argument("--sequences", action="store_true", help="keep state, for sequences")
     parser.add_argument("--child", action="store_true", help="end when stdin does")
     given = parser.parse_args()
     if given.child:
         threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         store = Store(given.store)
-        how = (given.master, given.plans, given.most, given.trigger, given.sequences)
+        how = (given.master, given.plans, given.most, given.trigger)
         running = query(store, given.checkpoint, *how)
         tell("started", query=str(running.query.id))
         follow(running, store)
