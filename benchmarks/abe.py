@@ -20,8 +20,7 @@ from benchmarks.workloads.filters import abe_events, abe_schema, abe_texts
 from headgate.filters.compile import Options
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.filters.program import Budget
-from headgate.language.forms import Cut, cut
-from headgate.language.tokens import tokenise
+from headgate.language.forms import Cut, cut_text
 from headgate.plan.segment import collector_paused
 
 SIZES = {"small": (1_000, 10_000), "paper": (10_000, 100_000)}
@@ -60,7 +59,7 @@ def run(scale: str, out: Path) -> Iterator[Row]:
         texts = list(abe_texts(count))
         with collector_paused():
             begun = clock()
-            cuts = [cut(tokenise(text)) for text in texts]
+            cuts = [cut_text(text) for text in texts]
             parse = clock() - begun
         index, seconds = _compiled(cuts, Options())
         counts = index.count(events)

@@ -24,8 +24,7 @@ from benchmarks.workloads.filters import DENSITIES, PAPER_SCHEMA, paper_messages
 from headgate.columns import Columns
 from headgate.filters.compile import Options
 from headgate.filters.engine import FilterIndex, compile_filters
-from headgate.language.forms import cut
-from headgate.language.tokens import tokenise
+from headgate.language.forms import cut_text
 from headgate.plan.segment import collector_paused
 
 SIZES = {"small": (2_500, 5_000, 7_500, 10_000), "paper": (25_000, 50_000, 75_000, 100_000)}
@@ -57,7 +56,7 @@ def build(queries: list[str]) -> Built:
     gc.collect()
     with collector_paused():
         begun = clock()
-        cuts = [cut(tokenise(text)) for text in queries]
+        cuts = [cut_text(text) for text in queries]
         parsed = clock()
         total = compile_filters([(c, "total") for c in cuts], PAPER_SCHEMA, None, Options(lanes="dense"))
         done = clock()

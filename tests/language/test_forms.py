@@ -11,7 +11,7 @@ from tests.language.strategies import expressions
 from headgate.errors import LanguageError
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.forms import cut
+from headgate.language.forms import cut, cut_at_joints, cut_text
 from headgate.language.parser import parse_body
 from headgate.language.printer import print_node
 from headgate.language.tokens import tokenise
@@ -28,6 +28,7 @@ def assert_cut_as_parsed(text: str) -> None:
     made, parsed = cut(tokenise(text)).body(), parse_body(text)
     assert made == parsed
     assert places(made) == places(parsed)
+    assert cut_text(text) == cut(tokenise(text))
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -67,6 +68,12 @@ def test_many_more_filters_are_cut_into_the_tree_of_the_grammar(body: Node) -> N
         "NOT GRAPH { _:H :p ?x . FILTER(?x > 1 AND ?x < 3) }",
         "t NOT LIKE 'a!%' ESCAPE '!' AND t ILIKE 'b'",
         "`a b`.c = 1 AND `AND` = 2",
+        "a = 'b AND c' AND ' OR ' = d",
+        "a = 'it''s (' OR (b = ')' AND NOT c = '''')",
+        "x between 1 and 2 and not y",
+        "a.AND = 1 AND OR_ = 2",
+        " a = 1 AND\n b = 2 ",
+        "a = 1 AND ( ( b ) ) OR NOT ( NOT c )",
     ],
 )
 def test_brackets_and_words_are_cut_as_the_grammar_reads_them(text: str) -> None:
@@ -178,3 +185,17 @@ def test_an_error_of_a_cut_is_the_error_of_the_grammar(text: str) -> None:
     found = outcome(lambda: cut(tokenise(text)).body())
     assert isinstance(found, tuple)
     assert found == outcome(lambda: parse_body(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "quick"),
+    [
+        ("(a = 1 AND NOT (b < 'x' OR c)) OR d", True),
+        ("a = 'b AND c' AND d", False),
+        ("a BETWEEN 1 AND 2", False),
+        ("f(a) AND b", False),
+        ("(" * 300 + "a" + ")" * 300, False),
+    ],
+)
+def test_a_text_whose_fragments_are_all_atoms_is_cut_without_its_tokens(text: str, quick: bool) -> None:
+    assert (cut_at_joints(text) is not None) == quick

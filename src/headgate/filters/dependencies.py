@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -56,17 +57,21 @@ class Dependencies:
                 found[offset + i] = Variable(a, reach, argument, tests[a][argument], None)
         return found
 
+    @cached_property
+    def _attributes(self) -> dict[int, int]:
+        return {row: v.attribute for row, v in self._variables.items()}
+
     def care(self, variables: Mapping[int, Any]) -> Any:
         """The care set of a formula's own variables, given by row, or None if they are independent."""
         by_attribute: dict[int, list[int]] = {}
         for row in variables:
-            found = self._variables.get(row)
-            if found is not None:
-                by_attribute.setdefault(found.attribute, []).append(row)
+            attribute = self._attributes.get(row)
+            if attribute is not None:
+                by_attribute.setdefault(attribute, []).append(row)
         care = None
         for rows in by_attribute.values():
-            for i, a in enumerate(rows):
-                for b in rows[i + 1 :]:
+            if len(rows) > 1:
+                for a, b in combinations(rows, 2):
                     pair = self._pair(a, b, variables)
                     if pair is not None:
                         care = pair if care is None else care & pair

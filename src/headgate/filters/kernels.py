@@ -352,3 +352,31 @@ def supports_of(nodes: Any, first: int, masks: Any) -> None:
     for i in range(nodes.shape[0]):
         test, high, low = nodes[i]
         masks[first + i] = masks[test >> 1] | masks[high >> 1] | masks[low >> 1]
+
+
+@njit(cache=True)
+def children_first(highs: Any, lows: Any, roots: Any, first: int, values: Any) -> None:
+    """Numbers from `first` on for all nodes under the roots, depth first, children before parents.
+
+    values[i] is the number of node i, or -1 as long as it has none.
+    """
+    stack = np.empty(2 * len(values) + 1, np.int64)
+    for root in roots:
+        stack[0] = root
+        top = 1
+        while top:
+            i = stack[top - 1]
+            high, low = highs[i], lows[i]
+            if values[i] >= 0:
+                top -= 1
+            elif values[high] >= 0 and values[low] >= 0:
+                values[i] = first
+                first += 1
+                top -= 1
+            else:
+                if values[high] < 0:
+                    stack[top] = high
+                    top += 1
+                if values[low] < 0:
+                    stack[top] = low
+                    top += 1

@@ -12,9 +12,9 @@ support no event of a block defines are skipped, which is what MVEvalBDD intends
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from dd import cudd
@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 
 from headgate.filters.dependencies import Dependencies
 from headgate.filters.formulas import Tree, leaves_of
-from headgate.filters.kernels import supports_of
+from headgate.filters.kernels import children_first, supports_of
 
 Edges = NDArray[np.int32]
 TRUE_EDGE, FALSE_EDGE = 0, 1
 """Row 0 is all ones."""
+_LARGEST = (1, 2, 4, 6, 10, 18, 30, 46, 78)
+"""How many nodes a BDD over 0 to 8 variables can have: counting those of a large one takes time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ class Builder:
             if int(made) & ~1 != self._constant:
                 care = self._dependencies.care({self._rows[v]: self._vars[v] for v in variables})
                 made = made if care is None else cudd.restrict(made, care)
-            if len(made) <= self._budget.nodes_a_literal * max(4, len(leaves)):
+            most = self._budget.nodes_a_literal * max(4, len(leaves))
+            if (len(variables) < len(_LARGEST) and _LARGEST[len(variables)] <= most) or len(made) <= most:
                 self._roots.append(made)
                 return
         self._roots.append(self._wide_edge(tree))
@@ -137,66 +140,82 @@ class Builder:
 
     def finish(self, rows: int, row_supports: NDArray[np.uint64], skip: bool) -> Program:
         """Flatten. `row_supports` has the attribute bit of every row; `skip` groups nodes by support."""
-        unrestricted = sum(1 for _ in _reachable(self._bdd, self._plain)) if self._count else 0
-        nodes, edge_of = self._flatten(rows)
+        unrestricted = len(_reachable(self._bdd, self._plain).keys) - 1 if self._count else 0
+        bdds = [r for r in self._roots if not isinstance(r, int)]
+        nodes, edges = _flatten(
+            _reachable(self._bdd, bdds), np.array(list(map(int, bdds)), np.int64), self._row_at, rows
+        )
         first_wide = rows + len(nodes)
 
-        def resolved(edge: int) -> int:
-            return 2 * (first_wide - (edge >> 1) - 1) | (edge & 1) if edge < 0 else edge
+        def resolved(edges: Any) -> Any:
+            return np.where(edges < 0, 2 * (first_wide - (edges >> 1) - 1) | (edges & 1), edges)
 
-        nodes += [(resolved(a), resolved(b), resolved(c)) for a, b, c in self._wide]
-        roots = [resolved(r) if isinstance(r, int) else edge_of(r) for r in self._roots]
-        table = np.array(nodes, np.int32).reshape(-1, 3)
+        wide = np.array(list(self._wide), np.int64).reshape(-1, 3)
+        table = np.concatenate([nodes, resolved(wide)]).astype(np.int32)
+        roots = np.array([r if isinstance(r, int) else 0 for r in self._roots], np.int64)
+        roots = resolved(roots)
+        roots[[not isinstance(r, int) for r in self._roots]] = edges
         masks = np.zeros(rows + len(table), np.uint64)
         masks[:rows] = row_supports
         supports_of(table, rows, masks)
-        edges = np.array(roots, np.int32)
+        roots = roots.astype(np.int32)
         if not skip:
-            return Program(rows, table, np.array([0, len(table)]), np.zeros(1, np.uint64), edges, unrestricted)
-        return _grouped(rows, table, masks[rows:], edges, unrestricted)
-
-    def _flatten(self, rows: int) -> tuple[list[tuple[int, int, int]], Callable[[Any], int]]:
-        """The BDD nodes, each right behind its children where they are new: neighbours stay in the cache."""
-        row_at = self._row_at
-        numbers: dict[int, int] = {int(self._bdd.true): 0}
-        nodes: list[tuple[int, int, int]] = []
-        for key, level, high, low in _reachable(self._bdd, [r for r in self._roots if not isinstance(r, int)]):
-            numbers[key] = rows + len(nodes)
-            nodes.append((2 * row_at[level], 2 * numbers[high & ~1] | (high & 1), 2 * numbers[low & ~1] | (low & 1)))
-
-        def edge_of(root: Any) -> int:
-            edge = int(root)
-            return 2 * numbers[edge & ~1] | (edge & 1)
-
-        return nodes, edge_of
+            return Program(rows, table, np.array([0, len(table)]), np.zeros(1, np.uint64), roots, unrestricted)
+        return _grouped(rows, table, masks[rows:], roots, unrestricted)
 
 
-def _reachable(bdd: Any, roots: Sequence[Any]) -> Iterator[tuple[int, int, int, int]]:
-    """Every node under some roots, children first: (key, level, high, low).
+class _Nodes(NamedTuple):
+    """Nodes of CUDD in columns, the constant first. Edges are the numbers that CUDD gives them: the lowest bit says that
+    one is complemented, the rest is its node's key."""
 
-    Edges are the numbers that CUDD gives them: the lowest bit says that it is complemented, the rest is the node's key.
-    """
-    seen = {int(bdd.true)}
-    stack: list[tuple[int, Any, int, int, int]] = []
-    for root in roots:
-        key = int(root) & ~1
-        if key not in seen:
-            stack.append((key, root, -1, 0, 0))
-        while stack:
-            key, u, level, high_edge, low_edge = stack.pop()
-            if level >= 0:
-                yield key, level, high_edge, low_edge
-                continue
-            if key in seen:
-                continue
-            seen.add(key)
-            high, low = u.high, u.low
-            high_edge, low_edge = int(high), int(low)
-            stack.append((key, None, u.level, high_edge, low_edge))
-            if high_edge & ~1 not in seen:
-                stack.append((high_edge & ~1, high, -1, 0, 0))
-            if low_edge & ~1 not in seen:
-                stack.append((low_edge & ~1, low, -1, 0, 0))
+    keys: NDArray[np.int64]
+    levels: NDArray[np.int64]
+    highs: NDArray[np.int64]
+    lows: NDArray[np.int64]
+
+
+def _reachable(bdd: Any, roots: Sequence[Any]) -> _Nodes:
+    """Every node under some roots."""
+    constant = int(bdd.true)
+    seen = {constant}
+    levels, highs, lows = [0], [constant], [constant]
+    keys, stack = [constant], list(roots)
+    while stack:
+        u = stack.pop()
+        key = int(u) & ~1
+        if key in seen:
+            continue
+        seen.add(key)
+        high, low = u.high, u.low
+        high_edge, low_edge = int(high), int(low)
+        keys.append(key)
+        levels.append(u.level)
+        highs.append(high_edge)
+        lows.append(low_edge)
+        if high_edge & ~1 not in seen:
+            stack.append(high)
+        if low_edge & ~1 not in seen:
+            stack.append(low)
+    return _Nodes(*(np.array(column, np.int64) for column in (keys, levels, highs, lows)))
+
+
+def _flatten(nodes: _Nodes, roots: Any, row_at: Sequence[int], rows: int) -> tuple[Any, Any]:
+    """The nodes as a table, each right behind its children where they are new: neighbours stay in the cache; and the
+    edges to the roots."""
+    by_key = np.argsort(nodes.keys)
+    ordered = nodes.keys[by_key]
+    indexes = [by_key[np.searchsorted(ordered, edges & ~1)] for edges in (nodes.highs, nodes.lows, roots)]
+    values = np.full(len(nodes.keys), -1, np.int64)
+    values[0] = 0  # the constant is row 0
+    high_at, low_at, root_at = indexes
+    children_first(high_at, low_at, root_at, rows, values)
+    high, low, root = (
+        2 * values[at] | (edges & 1) for at, edges in zip(indexes, (nodes.highs, nodes.lows, roots), strict=True)
+    )
+    table = np.empty((len(nodes.keys) - 1, 3), np.int64)
+    tests = 2 * np.array([*row_at, 0], np.int64)[nodes.levels]
+    table[values[1:] - rows] = np.column_stack([tests, high, low])[1:]
+    return table, root
 
 
 def _grouped(rows: int, nodes: Edges, masks: NDArray[np.uint64], roots: Edges, unrestricted: int) -> Program:

@@ -21,7 +21,7 @@ from headgate.language import ast
 from headgate.language.ast import Hole, Node
 from headgate.language.build import FORMS, value_of
 from headgate.language.parser import parse_tokens, reduce_holes
-from headgate.language.tokens import CODES, HOLES, SOFT, VALUES, Tokens
+from headgate.language.tokens import CODES, HOLES, LIMITS, SOFT, VALUES, Tokens, tokenise
 
 T = TypeVar("T")
 _LITERALS = frozenset(CODES[kind] for kind in ("INT", "FLOAT", "STRING"))
@@ -156,18 +156,7 @@ def _plain(tokens: Tokens) -> Cut | None:
     """
     parts = _ATOMS.split(tokens.codes)
     between = parts[::2]
-    skeleton = "a".join(between)
-    if skeleton in _skeletons:
-        structure = _skeletons[skeleton]
-    else:
-        if len(_skeletons) >= _MOST:
-            _skeletons.clear()
-        try:
-            structure = _Skeleton(skeleton).read()
-        except _NotPlain:
-            structure = None
-        if len(skeleton) <= _LONGEST:
-            _skeletons[skeleton] = structure
+    structure = _structure_of("a".join(between))
     if structure is None:
         return None
     pieces: list[Piece] = []
@@ -186,6 +175,84 @@ def _plain(tokens: Tokens) -> Cut | None:
                 _known[key] = known
         pieces.append(made(Piece, (known[0], known[1], start)))
     return Cut(structure, pieces)
+
+
+def cut_text(text: str) -> Cut:
+    """Cut the text of a filter that was checked, if possible without its tokens."""
+    return cut_at_joints(text) or cut(tokenise(text))
+
+
+_JOINTS = re.compile(r"([()]|\b(?:AND|OR|NOT)\b)\s*")
+_SIGNS = {"": "", "(": _LPAR, ")": _RPAR, "AND": _AND, "OR": _OR, "NOT": _NOT}
+
+
+class _Fragments(dict[str, "tuple[Form, tuple[Any, ...], int] | None"]):
+    """What stands between joints: a form, its literals and how many tokens it has; None if it is no atom."""
+
+    def __missing__(self, text: str) -> tuple[Form, tuple[Any, ...], int] | None:
+        try:
+            tokens = tokenise(text)
+            tokens.check()
+            found = None
+            if _ATOMS.fullmatch(tokens.codes):
+                found = (*_piece(tokens, 0, len(tokens))[:2], len(tokens))
+        except LanguageError:
+            found = None
+        if len(text) <= _LONGEST:
+            if len(self) >= _MOST:
+                self.clear()
+            self[text] = found
+        return found
+
+
+_fragments = _Fragments()
+
+
+def cut_at_joints(text: str) -> Cut | None:
+    """Cut a text at its parentheses, AND, OR and NOT, with its atoms known by what stands between them; None if that
+    does not do, and its tokens must be looked at.
+
+    It does if every fragment is an atom by itself. One that ends within a text literal or a quoted name is none, so no
+    joint was found in there.
+    """
+    text = text.strip()
+    if ";" in text or "--" in text or text[:6].upper() == "SELECT":
+        return None
+    parts = _JOINTS.split(text)
+    if len(parts) > LIMITS.depth:
+        return None
+    structure = _structure_of("".join([_SIGNS.get(p, "a") for p in parts]))
+    if structure is None:
+        return None
+    pieces: list[Piece] = []
+    made = tuple.__new__
+    at = 0
+    for part in parts:
+        sign = _SIGNS.get(part)
+        if sign is None:
+            known = _fragments[part]
+            if known is None:
+                return None
+            pieces.append(made(Piece, (known[0], known[1], at)))
+            at += known[2]
+        elif sign:
+            at += 1
+    return Cut(structure, pieces)
+
+
+def _structure_of(skeleton: str) -> Structure | None:
+    """What a skeleton means; None if it is none."""
+    if skeleton in _skeletons:
+        return _skeletons[skeleton]
+    if len(_skeletons) >= _MOST:
+        _skeletons.clear()
+    try:
+        structure = _Skeleton(skeleton).read()
+    except _NotPlain:
+        structure = None
+    if len(skeleton) <= _LONGEST:
+        _skeletons[skeleton] = structure
+    return structure
 
 
 class _Skeleton:

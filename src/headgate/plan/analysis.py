@@ -9,7 +9,7 @@ from time import perf_counter
 
 from headgate.filters.meaning import Meanings
 from headgate.language.catalogue import Catalogue
-from headgate.language.forms import cut
+from headgate.language.forms import cut, cut_text
 from headgate.language.tokens import tokenise
 from headgate.plan.covered import covered_filters, covered_sequences
 from headgate.plan.segment import Entry
@@ -108,7 +108,7 @@ def _some(by: tuple[str, ...]) -> str:
 
 
 def _stream(names: list[str], entries: Mapping[str, Entry], schema: Schema) -> list[Finding]:
-    items = ((cut(tokenise(entries[n].text)), entries[n].missing) for n in names)
+    items = ((cut_text(entries[n].text), entries[n].missing) for n in names)
     meanings = Meanings(items, schema)
     found = []
     constant = set()

@@ -31,8 +31,7 @@ from headgate.filters.engine import nbytes
 from headgate.language import ast
 from headgate.language.ast import Path
 from headgate.language.catalogue import Catalogue, nearest
-from headgate.language.forms import cut
-from headgate.language.tokens import tokenise
+from headgate.language.forms import cut_text
 from headgate.match.late import LateIndex
 from headgate.plan import file
 from headgate.plan.imprecise import Imprecise
@@ -209,7 +208,7 @@ class Plan:
             static = FilterStatic.maker(self.tools.engine, self.tools.graphs, self.catalogue)
             return explain_sequence(name, entry.text, self.sequences, parts, static, self.sequences.streams)
         schema = self.schemas[entry.stream]
-        body = cut(tokenise(entry.text)).body()
+        body = cut_text(entry.text).body()
         paths = {p for node in ast.walk(body) if isinstance(node, ast.Attribute) for p in [node.path]}
         needs = paths | {a.path for a in schema} if entry.missing == "total" else paths
         plain = np.flatnonzero(segment.filter_slots.get(entry.stream, _NONE) == slot)

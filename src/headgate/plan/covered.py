@@ -15,7 +15,7 @@ from headgate.covering.coverset import BUDGET, CoverSet
 from headgate.covering.reading import union_or_none
 from headgate.covering.sequences import sequence_covered
 from headgate.language import ast
-from headgate.language.forms import cut
+from headgate.language.forms import cut_text
 from headgate.language.parser import parse_tokens
 from headgate.language.tokens import tokenise
 from headgate.plan.segment import Entry
@@ -38,7 +38,7 @@ def covered_filters(names: Sequence[str], entries: Mapping[str, Entry], schema: 
         if perf_counter() > deadline:
             return Covered(_named(covers), len(names) - i)
         entry = entries[name]
-        covers.add_union(name, union_or_none(cut(tokenise(entry.text)).body(), entry.missing, schema))
+        covers.add_union(name, union_or_none(cut_text(entry.text).body(), entry.missing, schema))
     return Covered(_named(covers))
 
 

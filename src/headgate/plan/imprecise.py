@@ -21,8 +21,7 @@ from headgate.covering.imprecise import Answer, Range, match
 from headgate.covering.reading import union_or_none
 from headgate.errors import EventError, UsageError
 from headgate.events import Rejected, decode
-from headgate.language.forms import cut
-from headgate.language.tokens import tokenise
+from headgate.language.forms import cut_text
 from headgate.plan.results import SCHEMA, Found, table
 from headgate.plan.segment import Segment
 from headgate.schema import Schema
@@ -108,7 +107,7 @@ class Imprecise:
 
 def _union(segment: Segment, slot: int, schema: Schema) -> Union | None:
     entry = segment.entry(slot)
-    return union_or_none(cut(tokenise(entry.text)).body(), entry.missing, schema)
+    return union_or_none(cut_text(entry.text).body(), entry.missing, schema)
 
 
 def _has_range(value: Any) -> bool:

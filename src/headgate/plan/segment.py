@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex, compile_gated
 from headgate.filters.engine import FilterIndex, compile_filters
-from headgate.language.forms import Cut, cut
+from headgate.language.forms import Cut, cut, cut_at_joints
 from headgate.language.tokens import tokenise
 from headgate.plan.identity import hashes
 from headgate.schema import Schema
@@ -148,11 +148,13 @@ def _filters(
     for slot, entry in enumerate(entries):
         if entry.stream != stream:
             continue
-        tokens = tokenise(entry.text)
-        if tokens.kinds[0] == "SELECT":
-            sequences.append(slot)
-            continue
-        made = cut(tokens)
+        made = cut_at_joints(entry.text)
+        if made is None:
+            tokens = tokenise(entry.text)
+            if tokens.kinds[0] == "SELECT":
+                sequences.append(slot)
+                continue
+            made = cut(tokens)
         if any(piece.form.late for piece in made.pieces):
             late.append(slot)
         else:

@@ -16,8 +16,7 @@ from headgate.graphs.pattern import Prefixes
 from headgate.graphs.rdf import read
 from headgate.graphs.template import Template
 from headgate.language.catalogue import Catalogue, Signature
-from headgate.language.forms import cut
-from headgate.language.tokens import tokenise
+from headgate.language.forms import cut_text
 from headgate.match.late import LateIndex, compile_late
 from headgate.operators import Registry
 from headgate.operators.engine import OperatorEngine
@@ -68,7 +67,7 @@ class Tools:
                 bodies = []
                 for slot in slots.tolist():
                     entry = segment.entry(slot)
-                    bodies.append((cut(tokenise(entry.text)).body(), entry.missing))
+                    bodies.append((cut_text(entry.text).body(), entry.missing))
                 schema = catalogue.streams.get(stream, Schema(stream, {}))
                 index = self._late[key] = compile_late(bodies, schema, self.engine, self.graphs(stream, catalogue))
             found[stream] = index
