@@ -59,9 +59,15 @@ def test_two_bounds_in_one_conjunction_are_one_range() -> None:
 
 
 def test_a_disjunction_of_keys_is_filed_under_all_of_them() -> None:
-    made = index([*KEYS, "key = 1 AND flag OR key = 2 AND n = 3"])
+    many = [f"key = {k}" for k in range(5000)]
+    made = index([*many, "key = 1 AND flag OR key = 2 AND n = 3"])
     assert Where(made.lanes.where[-1]) is Where.SPARSE
     assert len(made.lanes.sparse[0].multiple) == 2
+
+
+def test_a_disjunction_that_matches_often_is_not_split_as_its_matches_would_have_to_be_listed() -> None:
+    assert lane("key = 1 AND flag OR key = 2 AND n = 3") is Where.DENSE
+    assert lane("key = 1 AND key < 0 OR key = 1 AND flag OR n < 3") is Where.DENSE
 
 
 def test_a_disjunction_with_one_selective_part_is_in_both_lanes_if_that_is_asked_for() -> None:

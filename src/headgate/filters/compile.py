@@ -43,8 +43,9 @@ from headgate.language.forms import Cut
 from headgate.schema import Schema
 
 _MOST_CONJUNCTS = 16
-_FILED, _LOOKED_AT, _NODE = 0.05, 5.0, 0.7
-"""Measured costs: of a filed conjunct at all, of one on every event, of a literal in the dense program."""
+_FILED, _LOOKED_AT, _NODE, _PAIR = 0.05, 5.0, 0.7, 2000.0
+"""Measured costs: of a filed conjunct at all, of one on every event, of a literal in the dense program, and of a match that
+must be listed because its subscription has several parts, in which it may be found again."""
 
 
 _DenseItem = tuple[int, Tree, bool]
@@ -104,11 +105,25 @@ class _Filed:
 
 @dataclass
 class _Candidates:
-    """Conjuncts of one length that might be filed; `cost` is what each costs in the dense program."""
+    """Conjuncts of one length that might be filed; `cost` is what each costs in the dense program, and `pair` what a match
+    costs that the dense program would only count."""
 
     slots: Longs
     keys: Keys
     cost: Any
+    pair: float = 0.0
+
+
+@dataclass
+class _Ranges:
+    """Of each conjunct the best key: an attribute and its cells, and the share of the events that these let through;
+    `matched` is the share that all its keys let through together."""
+
+    attribute: Any
+    low: Any
+    high: Any
+    share: Any
+    matched: Any
 
 
 class _Split:
@@ -129,7 +144,7 @@ class _Split:
 
     def take(self, length: int) -> _Candidates:
         keys = np.array(self._keys.pop(length), np.int64).reshape(-1, length)
-        return _Candidates(np.array(self.slots[length]), keys, np.array(self._costs.pop(length)))
+        return _Candidates(np.array(self.slots[length]), keys, np.array(self._costs.pop(length)), _PAIR)
 
 
 class _Compiler:
@@ -220,7 +235,7 @@ class _Compiler:
                 self._offer(part, opening)
             self._open = opening.pays()
         for part in conjunctions:
-            filed = self._prefers_filing(part)
+            filed = self._saved(part, self._ranges(part.keys)) > 0
             self._filed[part.keys.shape[1]].append((part.slots[filed], part.keys[filed], ~filed[filed]))
             self._where[part.slots] = np.where(filed, Where.SPARSE, Where.DENSE)
             for slot, row in zip(part.slots[~filed].tolist(), part.keys[~filed].tolist(), strict=True):
@@ -232,20 +247,21 @@ class _Compiler:
         keys = self._keys_of(np.array(leaves, np.int64)).reshape(-1, length)
         possible = ~_is_never(keys).any(axis=1)
         made = _Candidates(np.array(slots)[possible], keys[possible], _NODE * length)
-        self._best[made.slots] = self._ranges(made.keys)[3]
+        self._best[made.slots] = self._ranges(made.keys).share
         return made
 
     def _offer(self, part: _Candidates, opening: Opening) -> None:
-        attribute, _, _, share = self._ranges(part.keys)
-        saved = part.cost - (share * _LOOKED_AT + _FILED)
-        gladly = (share < 1.0) & (saved > 0)
-        opening.offer(attribute[gladly], saved[gladly], unpack(part.keys[gladly])[1])
+        ranges = self._ranges(part.keys)
+        saved = self._saved(part, ranges)
+        gladly = saved > 0
+        opening.offer(ranges.attribute[gladly], saved[gladly], unpack(part.keys[gladly])[1])
 
-    def _prefers_filing(self, part: _Candidates) -> Any:
-        share = self._ranges(part.keys)[3]
-        if self._options.lanes == "auto":
-            return (share < 1.0) & (share * _LOOKED_AT + _FILED < part.cost)
-        return (share < 1.0) & (self._options.lanes == "sparse")
+    def _saved(self, part: _Candidates, ranges: _Ranges) -> Any:
+        """What filing saves; no gain where there is no key."""
+        if self._options.lanes != "auto":
+            return np.where(ranges.share < 1.0, np.inf if self._options.lanes == "sparse" else 0.0, 0.0)
+        costs = ranges.share * _LOOKED_AT + _FILED + ranges.matched * part.pair
+        return np.where(ranges.share < 1.0, part.cost - costs, 0.0)
 
     def _choose_tree(self, slot: int, tree: Tree, split: _Split) -> None:
         """A formula whose keys may pay is split into conjuncts; any other joins the dense program."""
@@ -271,16 +287,22 @@ class _Compiler:
         """File the conjuncts for which it pays; the rest of their subscription stays dense, whole if none is filed."""
         filed_of: dict[int, list[list[int]]] = defaultdict(list)
         rest_of: dict[int, list[list[int]]] = defaultdict(list)
+        gain_of: dict[int, float] = defaultdict(float)
         for part in parts:
-            filed = self._prefers_filing(part)
+            ranges = self._ranges(part.keys)
+            saved = self._saved(part, ranges)
+            # Where some are filed, the matches of the others must be listed too.
+            gain = np.where(saved > 0, saved, -part.pair * ranges.matched)
             possible = ~_is_never(part.keys).any(axis=1)
-            for slot, keys, ok, glad in zip(
-                part.slots.tolist(), part.keys.tolist(), possible.tolist(), filed.tolist(), strict=True
-            ):
+            columns = (part.slots, part.keys, possible, saved > 0, gain)
+            for slot, keys, ok, glad, gained in zip(*(c.tolist() for c in columns), strict=True):
                 if ok:
                     (filed_of if glad else rest_of)[slot].append(keys)
+                    gain_of[slot] += gained
         for slot, tree in trees.items():
             filed_keys, rest = filed_of.get(slot, []), rest_of.get(slot, [])
+            if rest and gain_of[slot] <= 0:
+                filed_keys = []
             if not filed_keys:
                 if rest:
                     self._dense.append((slot, tree, False))
@@ -312,14 +334,15 @@ class _Compiler:
         share[usable] = self._estimate.of_range(attributes[usable], low[usable], high[usable])
         return attributes, low, high, share, usable
 
-    def _ranges(self, keys: Keys) -> tuple[Any, Any, Any, Any]:
-        """For each conjunct (a row of keys) its best key: attribute, low, high and share; all of an attribute's
-        ranges in the conjunct are intersected."""
+    def _ranges(self, keys: Keys) -> _Ranges:
+        """For each conjunct (a row of keys) its best key; all of an attribute's ranges in the conjunct are intersected."""
         attributes, low, high, _, usable = self._cells_of(keys)
         usable &= self._open[attributes] if len(self._open) else False
         marked = np.where(usable, attributes, -1 - np.arange(keys.shape[1]))
+        first = np.ones(keys.shape, np.bool_)
         for j in range(keys.shape[1]):
             same = (marked == marked[:, j : j + 1]) & usable
+            first[:, j] = ~same[:, :j].any(axis=1)
             low[:, j] = np.where(usable[:, j], np.where(same, low, 0).max(axis=1), 0)
             high[:, j] = np.where(usable[:, j], np.where(same, high, np.iinfo(np.int64).max).min(axis=1), 0)
         share = np.ones(keys.shape)
@@ -329,7 +352,8 @@ class _Compiler:
         best = share.argmin(axis=1)
         rows = np.arange(len(keys))
         chosen = np.where(usable[rows, best], attributes[rows, best], -1)
-        return chosen, low[rows, best], high[rows, best], share[rows, best]
+        matched = np.where(first, share, 1.0).prod(axis=1)
+        return _Ranges(chosen, low[rows, best], high[rows, best], share[rows, best], matched)
 
     # -- the sparse lane
 
@@ -341,9 +365,9 @@ class _Compiler:
             slots, keys, multiple = (np.concatenate([p[i] for p in parts]) for i in range(3))
             if not len(slots):
                 continue
-            attribute, low, high, share = self._ranges(keys)
-            keep = low <= high
-            filed = _Filed(slots, keys, multiple, attribute, low, high, share)
+            ranges = self._ranges(keys)
+            keep = ranges.low <= ranges.high
+            filed = _Filed(slots, keys, multiple, ranges.attribute, ranges.low, ranges.high, ranges.share)
             for key, mine, codes in self._keys_to_file(filed):
                 chosen = filed.take(keep & mine)
                 needed = self._needed(chosen, key)
