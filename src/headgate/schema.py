@@ -141,6 +141,12 @@ class Schema:
             return Attribute(path, self.open[path[:-1]])
         return found
 
+    @property
+    def time_kind(self) -> Kind | None:
+        """What TIME is, TIMESTAMP or BIGINT; None where there is none."""
+        found = self.attributes[self.time[-1]].type if self.time else None
+        return None if found is None else found.kind
+
     def __iter__(self) -> Iterator[Attribute]:
         return iter(self.attributes.values())
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
-from tests.broker.running import Running, until
+from tests.broker.running import Running, running, until
 
 from headgate.broker.client import BrokerError
+from headgate.store.shared import Shared
 
 
 def test_who_subscribes_gets_what_matches_and_nothing_else(both: Running) -> None:
@@ -122,3 +124,17 @@ def test_a_sequence_is_refused_where_matching_keeps_no_state(both: Running) -> N
     with both.client() as client, pytest.raises(BrokerError, match="this broker's matching keeps no state") as refused:
         client.subscribe(text, stream="stock")
     assert refused.value.status == 422
+
+
+def test_a_sequence_needs_events_that_say_when_they_happened_and_begins_with_the_next_one(tmp_path: Path) -> None:
+    text = "SELECT * FROM {0} AS a NEXT {{$2.name = $1.name}} {0} AS b"
+    with running(tmp_path, engine="none") as made, made.client() as client:
+        shared = Shared(made.broker.store.database)
+        client.declare("ticks", {"name": "string", "at": "bigint"}, "at")
+        client.declare("trade", {"name": "string", "at": "timestamp"}, "at")
+        with pytest.raises(BrokerError, match="ticks, whose events do not say when they happened"):
+            client.subscribe(text.format("ticks"), stream="ticks")
+        assert shared.sequences() is None, "nothing of it was written"
+        _, last = client.publish("trade", [{"name": "x", "at": "2026-01-01T00:00:00Z"}])
+        client.subscribe(text.format("trade"), stream="trade")
+        assert shared.sequences() == last

@@ -11,7 +11,7 @@ from headgate.store import Store
 from headgate.store.keys import Keys
 from headgate.store.outbox import Cursor, Outbox
 from headgate.store.publications import Publication, Publications
-from headgate.store.shared import Shared
+from headgate.store.shared import SEQUENCES, Shared
 from headgate.store.tickets import Ticket, Tickets
 
 SECRET = b"a secret of the tests"
@@ -37,6 +37,17 @@ def test_progress_never_goes_back(store: Store) -> None:
     assert shared.progress() == 7
     shared.advance("another", 9)
     assert shared.progress() == 9
+
+
+def test_sequences_begin_with_the_first_of_them(store: Store) -> None:
+    shared = Shared(store.database)
+    assert shared.sequences() is None
+    shared.begin_sequences(4)
+    shared.begin_sequences(6)
+    assert shared.sequences() == 4
+    shared.advance(SEQUENCES, 8)
+    assert shared.sequences() == 8
+    assert shared.progress() is None, "those who filter are not done with it"
 
 
 def test_publications_in_one_transaction_have_ids_that_follow_each_other(store: Store) -> None:

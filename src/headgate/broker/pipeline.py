@@ -7,6 +7,9 @@
 its sink: a micro-batch is one Spark job then, which is what the time from publishing to delivery hangs on. The query
 starts a batch as soon as there are events. What it has done is told on stdout and written down in the store, so that
 publishers can be asked to wait while it is behind.
+
+Sequences have a query of their own beside it, which starts with the first of them: state costs time in every batch, and
+those who only filter should not wait for it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import os
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -27,7 +31,7 @@ from headgate.spark.session import is_connect, spark_session
 from headgate.spark.source import HeadgateSource
 from headgate.spark.stream import Running, start
 from headgate.store import Store
-from headgate.store.shared import Shared
+from headgate.store.shared import SEQUENCES, Shared
 from headgate.subscriptions import Subscriptions
 
 NAME = "headgate-broker"
@@ -43,29 +47,49 @@ CONF = {
     "spark.sql.adaptive.enabled": "false",
 }
 _LOOK_S = 0.5
+SEQUENCES_TRIGGER = "1 second"
+"""State that waits for the clock is looked at in every batch, also in empty ones."""
+WATERMARK, IDLE, AHEAD = "1 second", "2 seconds", "1 minute"
+"""How late an event may come, how long a stream may be silent before the clock speaks for it, how far a clock may be ahead."""
 
 
-def query(
-    store: Store,
-    checkpoint: str,
-    master: str | None = None,
-    plans: str | None = None,
-    most: int = 50_000,
-    trigger: str = "50 milliseconds",
-) -> Running:
-    """The running query. It keeps no state: the broker refuses sequences."""
+@dataclass
+class Queries:
+    """What runs over the log of a store."""
+
+    spark: SparkSession
+    store: Store
+    checkpoint: str
+    plans: str | None = None
+    most: int = 50_000
+    """Events in a micro-batch."""
+
+    def stateless(self, trigger: str) -> Running:
+        # A checkpoint knows where it is; a new one goes on where another query of this store has left off.
+        since = Shared(self.store.database).progress() or 0
+        return self._started(since, self.checkpoint, sequences=False, trigger=trigger, name=NAME)
+
+    def sequences(self, since: int) -> Running:
+        """Those of all owners, with one time: that of clocks."""
+        how = {"watermark": WATERMARK, "idle": IDLE, "ahead": AHEAD, "trigger": SEQUENCES_TRIGGER, "name": SEQUENCES}
+        return self._started(since, f"{self.checkpoint}-sequences", sequences="only", **how)
+
+    def _started(self, since: int, checkpoint: str, **how: Any) -> Running:
+        options = {"maxEventsPerTrigger": str(self.most), "eventsPerPartition": str(max(1, self.most // 4))}
+        options |= {"store": self.store.url, "startingOffsets": str(since)}
+        log = self.spark.readStream.format("headgate").options(**options).load()
+        what: Any = {"on": "*", "event_id": "id", "json": "body", "plans": self.plans, **how}
+        return start(log, self.store, "store", checkpoint, **what)
+
+
+def session(master: str | None) -> SparkSession:
     local = master is None or master.startswith("local")
     spark = spark_session(master or "local[2]", NAME, CONF if local else None, ui=False)
     if not is_connect(spark):
         spark.sparkContext.setLogLevel("ERROR")
     warm(spark)
     spark.dataSource.register(HeadgateSource)
-    options = {"store": store.url, "maxEventsPerTrigger": str(most), "eventsPerPartition": str(max(1, most // 4))}
-    # A checkpoint knows where it is; a new one goes on where another query of this store has left off.
-    options["startingOffsets"] = str(Shared(store.database).progress() or 0)
-    log = spark.readStream.format("headgate").options(**options).load()
-    what: Any = {"on": "*", "event_id": "id", "json": "body", "trigger": trigger, "name": NAME, "plans": plans}
-    return start(log, store, "store", checkpoint, sequences=False, **what)
+    return spark
 
 
 def warm(spark: SparkSession) -> None:
@@ -78,21 +102,42 @@ def warm(spark: SparkSession) -> None:
     match(df, book, on="*", event_id="id", json="body").collect()
 
 
-def follow(running: Running, store: Store) -> None:
-    """Tell what the query does, until it ends."""
+def follow(queries: Queries, running: Running) -> None:
+    """Tell what the queries do, until one of them ends."""
+    store = queries.store
     shared = Shared(store.database)
     seen = shared.progress() or 0
-    while not running.query.exception() and running.query.isActive:
-        said: Any = running.query.lastProgress
-        end = said["sources"][0]["endOffset"] if said is not None else None
-        # An idle query tells of itself too: what counts is how far it has come.
-        last = int((json.loads(end) if isinstance(end, str) else end)["id"]) if end else 0
-        if last > seen:
+    stateful: Running | None = None
+    watermark = 0
+    while _runs(running) and (stateful is None or _runs(stateful)):
+        since = shared.sequences()
+        if stateful is None and since is not None:
+            stateful = queries.sequences(since)
+        elif stateful is not None and since is not None:
+            if (last := reached(stateful)) > since:
+                shared.advance(SEQUENCES, last)
+            if (now := stateful.metrics.numbers.watermark) != watermark:
+                watermark = now
+                tell("sequences", watermark=watermark)
+        if (last := reached(running)) > seen:
             shared.advance(NAME, last)
-            tell("batch", batch=said["batchId"], last=last, events=last - seen, version=store.version)
+            tell("batch", last=last, events=last - seen, version=store.version)
             seen = last
         time.sleep(_LOOK_S)
-    running.wait()
+    for one in (running, stateful):
+        if one is not None and not _runs(one):
+            one.wait()
+
+
+def _runs(running: Running) -> bool:
+    return bool(running.query.isActive) and not running.query.exception()
+
+
+def reached(running: Running) -> int:
+    """The last event of the log that a query has done. An idle query tells of itself too."""
+    said: Any = running.query.lastProgress
+    end = said["sources"][0]["endOffset"] if said is not None else None
+    return int((json.loads(end) if isinstance(end, str) else end)["id"]) if end else 0
 
 
 def _leave_with_parent() -> None:
@@ -122,10 +167,10 @@ def main() -> None:
         threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         store = Store(given.store)
-        how = (given.master, given.plans, given.most, given.trigger)
-        running = query(store, given.checkpoint, *how)
+        queries = Queries(session(given.master), store, given.checkpoint, given.plans, given.most)
+        running = queries.stateless(given.trigger)
         tell("started", query=str(running.query.id))
-        follow(running, store)
+        follow(queries, running)
     except HeadgateError as problem:
         tell("failed", code=problem.code, reason=str(problem))
         sys.exit(1)

@@ -244,6 +244,9 @@ class Broker:
             self.numbers.count("matched_events_total", int(said["events"]))
             self.numbers.gauges["book_version"] = float(said["version"])
             self.tail.wake()
+        elif said.get("event") == "sequences" and said["watermark"]:
+            self.numbers.gauges["sequences_watermark_delay_seconds"] = said["at"] - said["watermark"] / 1e6
+            self.tail.wake()
         elif said.get("event") == "ended":
             self.numbers.count("matching_restarts_total")
 
@@ -275,9 +278,8 @@ class Broker:
         """Forget what is old."""
         now = time.time()
         logs = self.store.logs
-        done = self.shared.progress()
-        old = logs.older(now - self.settings.events_kept)
-        logs.trim(old if done is None else min(old, done))
+        done = [n for n in (self.shared.progress(), self.shared.sequences()) if n is not None]
+        logs.trim(min([logs.older(now - self.settings.events_kept), *done]))
         logs.trim_notifications(now - self.settings.notifications_kept)
         self.tickets.purge(now - self.settings.notifications_kept)
         self.outbox.unsay(now - self.settings.notifications_kept)

@@ -16,11 +16,14 @@ from typing import Any
 from headgate.broker.problems import Refused, forbidden
 from headgate.broker.settings import Settings
 from headgate.errors import UsageError
+from headgate.language.ast import Stream, walk
+from headgate.language.parser import parse_body
 from headgate.language.tokens import tokenise
 from headgate.plan import Entry
-from headgate.schema import Schema
+from headgate.schema import Kind, Schema
 from headgate.store import Store
 from headgate.store.outbox import Outbox
+from headgate.store.shared import Shared
 from headgate.store.tickets import ACTIVE, CAPPED, ENDED, EXPIRED, Ticket, Tickets
 
 STREAM, PULL, WEBHOOK, KAFKA, PEER = "stream", "pull", "webhook", "kafka", "peer"
@@ -77,9 +80,8 @@ class Subscribing:
                 self._must_fit(one.stream, len(known))
                 known.add(one.stream)
             sequence = tokenise(one.text).kinds[:1] == ["SELECT"]
-            if sequence and self._settings.engine != "none":
-                hint = "start the broker with --engine none, beside a pipeline that keeps state"
-                raise UsageError("this broker's matching keeps no state, and this is a sequence", hint)
+            if sequence:
+                self._must_keep_state()
             id = f"s{uuid.uuid4().hex}"
             ticket = self._tickets.fresh()
             delivery = {**(dict(one.delivery) or {"kind": STREAM}), **({"sequence": True} if sequence else {})}
@@ -93,7 +95,25 @@ class Subscribing:
             if pushed:
                 self._outbox.begin(pushed, self._store.logs.last_notification())
             self._store.add_all(book)
+            if any("sequence" in g.row.delivery for g in made):
+                for given in made:
+                    self._must_have_clocks(book[given.row.subscription]["text"])
+                Shared(self._store.database).begin_sequences(self._store.logs.last())
         return made
+
+    def _must_keep_state(self) -> None:
+        settings = self._settings
+        if settings.engine == "local" or (settings.master or "").startswith("sc://"):
+            hint = "start the broker with --engine spark, without --connect"
+            raise UsageError("this broker's matching keeps no state, and this is a sequence", hint)
+
+    def _must_have_clocks(self, text: str) -> None:
+        """The sequences of all owners share one time, so it has to be that of clocks."""
+        known = self._store.look().streams
+        for name in dict.fromkeys(n.name for n in walk(parse_body(text)) if isinstance(n, Stream)):
+            if name in known and known[name].time_kind is not Kind.TIMESTAMP:
+                hint = "declare the stream with a TIMESTAMP as its TIME"
+                raise UsageError(f"a sequence reads {name}, whose events do not say when they happened", hint)
 
     def streams(self) -> list[str]:
         return self._store.streams()

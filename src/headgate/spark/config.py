@@ -17,6 +17,7 @@
     [sequences]
     watermark = "5 minutes"              # how late an event may be; a number of ticks where TIME is BIGINT
     idle = "1 minute"                    # how long a stream may be silent before time goes on without it
+    ahead = "1 minute"                   # how far an event may be ahead of the clock, which time then never is
     buckets = 16                         # the parts of the state; --rebucket changes it
 
 Further keys: name, master, plans, [metrics] file and port, [spark] for Spark's own settings, and `options` of a source or
@@ -47,7 +48,7 @@ _SOURCE = {
 }  # fmt: skip
 _SINK = {"format": _TEXT, "path": _TEXT, "servers": _TEXT, "topic": _TEXT, "options": _TABLE}
 _METRICS = {"file": _TEXT, "port": _NUMBER}
-_SEQUENCES = {"watermark": _DELAY, "idle": _TEXT, "buckets": _NUMBER}
+_SEQUENCES = {"watermark": _DELAY, "idle": _TEXT, "ahead": _TEXT, "buckets": _NUMBER}
 _TOP = {
     "store": _TEXT, "rules": _TEXT, "checkpoint": _TEXT, "trigger": _TEXT, "name": _TEXT, "master": _TEXT, "plans": _TEXT,
     "sources": _TABLE, "sink": _TABLE, "errors": _TABLE, "metrics": _TABLE, "sequences": _TABLE, "spark": _TABLE,
@@ -93,6 +94,7 @@ class Config:
     metrics_port: int | None = None
     watermark: str | int | Mapping[str, str | int] = 0
     idle: str | None = None
+    ahead: str | None = None
     buckets: int | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
 
@@ -149,6 +151,7 @@ def parse(given: Mapping[str, Any]) -> Config:
         metrics_port=metrics.get("port"),
         watermark=sequences.get("watermark", 0),
         idle=sequences.get("idle"),
+        ahead=sequences.get("ahead"),
         buckets=sequences.get("buckets"),
         spark=spark,
     )

@@ -31,9 +31,10 @@ class _State:
 class Follower:
     """For one thread; the rebuild runs beside it on its own copy."""
 
-    def __init__(self, store: Store, shard: int = SHARD_SIZE) -> None:
+    def __init__(self, store: Store, shard: int = SHARD_SIZE, *, stateless: bool = True) -> None:
         self._store = store
         self._shard = shard
+        self._stateless = stateless
         self._state: _State | None = None
         self._rebuilt: _State | None = None
         self._rebuilding: threading.Thread | None = None
@@ -55,7 +56,7 @@ class Follower:
 
     def _load(self, version: int) -> _State:
         book = self._store.book(version)
-        made = Shards(book, self._shard)
+        made = Shards(book, self._shard, stateless=self._stateless)
         return _State(version, book, made, made.parts())
 
     def _advance(self, state: _State, version: int) -> None:

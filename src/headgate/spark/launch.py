@@ -54,6 +54,7 @@ def launch(config: Config) -> Running:
         metrics=metrics,
         watermark=config.watermark,
         idle=config.idle,
+        ahead=config.ahead,
         buckets=config.buckets,
     )
 

@@ -74,20 +74,29 @@ class Parts:
 class Shards:
     """The plans of a book that changes. The book is the caller's: alter it, say what changed, ask for the parts."""
 
-    def __init__(self, book: Subscriptions, size: int = SHARD_SIZE) -> None:
+    def __init__(self, book: Subscriptions, size: int = SHARD_SIZE, *, stateless: bool = True) -> None:
         self._book = book
-        self._base, self._sequences = parted(book, size)
+        self._stateless = stateless
+        """Whether there are plans of what needs no state."""
+        if stateless:
+            self._base, self._sequences = parted(book, size)
+        else:
+            self._base, self._sequences = [], self._stateful_plan()
         self._base_size = len(book)
         self._changed: dict[str, None] = {}
 
     def changed(self, names: Iterable[str]) -> None:
         """These were added to the book, removed from it or altered."""
         changed = dict.fromkeys(names)
-        self._changed.update(changed)
+        if self._stateless:
+            self._changed.update(changed)
         had = self._sequences is not None and any(self._sequences.find(n) is not None for n in changed)
         if had or any(self._stateful(n) for n in changed):
-            stateful = {n: self._book[n] for n in self._book if self._stateful(n)}
-            self._sequences = _uncompiled(stateful, self._book.part([])) if stateful else None
+            self._sequences = self._stateful_plan()
+
+    def _stateful_plan(self) -> Plan | None:
+        stateful = {n: self._book[n] for n in self._book if self._stateful(n)}
+        return _uncompiled(stateful, self._book.part([])) if stateful else None
 
     @property
     def grown(self) -> bool:
@@ -96,6 +105,8 @@ class Shards:
 
     def parts(self) -> Parts:
         """The plans of the book as it is now."""
+        if not self._stateless:
+            return Parts((self._book.part([]),), (), self._sequences)
         if not self._changed:
             return Parts(tuple(self._base), (), self._sequences)
         alive = [name for name in self._changed if name in self._book and not self._stateful(name)]

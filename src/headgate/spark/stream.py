@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -110,7 +110,8 @@ def start(
     watermark: Delay = 0,
     idle: str | float | None = None,
     buckets: int | None = None,
-    sequences: bool | None = None,
+    ahead: str | int | None = None,
+    sequences: bool | Literal["only"] | None = None,
 ) -> Running:
     """Match a streaming frame, or {stream: frame}, with the book of a store, from now on.
 
@@ -121,8 +122,10 @@ def start(
     A query reads the streams that it was started with. A stream that is declared later needs a query of its own, and this
     one says so in its log; only `on="*"`, over the whole event log of the store, takes up new streams as they come.
 
-    Whether the query keeps state, for sequences, is settled when its checkpoint is new: by the book, or by `sequences`.
-    `idle` is how long a stream may be silent before time goes on without it; if all are, time goes on with the clock.
+    Whether the query keeps state, for sequences, is settled when its checkpoint is new: by the book, or by `sequences`;
+    with "only" it matches nothing else. `idle` is how long a stream may be silent before time goes on without it; if all
+    are, time goes on with the clock. With `ahead` time never runs ahead of the clock, and events that do, by more than
+    this, are errors.
     """
     book = store if isinstance(store, Store) else Store(store)
     if checkpoint is None:
@@ -134,7 +137,7 @@ def start(
             raise UsageError(f"the frame of {stream} is not a stream", "use spark.readStream, or match for a batch")
     ids = event_id if isinstance(event_id, Mapping) else dict.fromkeys(frames, event_id)
     _declare(book, frames, json)
-    follower = Follower(book, shard)
+    follower = Follower(book, shard, stateless=sequences != "only")
     parts = follower.at(book.version)
     sequences_now = SequenceBook.of(parts.sequences or parts.plans[-1], buckets or BUCKETS)
     for stream, frame in frames.items():
@@ -148,12 +151,12 @@ def start(
     numbers = metrics or Metrics(name)
     spark = next(iter(frames.values())).sparkSession
     streams = tuple(frames)
-    stateful = _stateful(spark, str(checkpoint), parts, sequences, buckets)
+    stateful = _stateful(spark, str(checkpoint), parts, None if sequences is None else bool(sequences), buckets)
     timing = None
     if stateful:
         if trigger == AVAILABLE and idle is not None:
             raise UsageError("idle= needs a query that goes on", "leave it out, or say another trigger")
-        timing = timing_of(sequences_now, frames, watermark, idle)
+        timing = timing_of(sequences_now, frames, watermark, idle, ahead)
     batches = Batches(
         book, sink_of(sink, book), sink_of(errors, book), str(checkpoint), streams, json, name, plans, shard, numbers
     )
@@ -165,7 +168,9 @@ def start(
         spark.streams.addListener(listener)
     if timing is not None:
         batches.publisher = Publisher(book, spark, str(checkpoint), plans, follower)
-        whole = _sequenced(frames, ids, json, batches, timing, stateful, packed_operators(parts.plans))
+        operators = packed_operators(parts.plans)
+        following = Following(book.url, batches.claimed().query, batches.checkpoint, operators, sequences != "only")
+        whole = _sequenced(frames, ids, json, batches, timing, stateful, following)
         batches.publisher.publish()
     else:
         whole = _union({s: _identified(f, ids.get(s)) for s, f in frames.items()})
@@ -210,11 +215,9 @@ def _sequenced(
     batches: Batches,
     timing: Timing,
     buckets: int,
-    operators: bytes,
+    following: Following,
 ) -> DataFrame:
     """The query with its state: tasks look up the plans of their batch."""
-    book = batches.store
-    following = Following(book.url, batches.claimed().query, batches.checkpoint, operators)
     inputs = {}
     for stream, frame in frames.items():
         identity = event_column(frame, ids.get(stream)).alias(EVENT)

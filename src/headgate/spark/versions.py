@@ -45,6 +45,8 @@ class Following:
     query: str
     checkpoint: str
     operators: bytes = b""
+    stateless: bool = True
+    """Whether what needs no state is matched too."""
 
     def now(self) -> Shipment:
         """The plans of the batch that this task belongs to."""
@@ -72,7 +74,8 @@ class Following:
                 return found
             # The files of an old version may be gone: it is compiled again from the store.
             operators = travel.unpack(self.operators) if self.operators else ()
-            return _filed(Follower(Store(self.store, tuple(operators))).at(version), self.operators)
+            follower = Follower(Store(self.store, tuple(operators)), stateless=self.stateless)
+            return _filed(follower.at(version), self.operators)
         finally:
             store.close()
 

@@ -8,6 +8,9 @@ from contextlib import AbstractContextManager
 
 from headgate.store.database import Database
 
+SEQUENCES = "headgate-broker-sequences"
+"""The query of the sequences, beside the one of all others: it starts with the first of them."""
+
 
 class Shared:
     def __init__(self, database: Database) -> None:
@@ -33,8 +36,19 @@ class Shared:
 
     def progress(self) -> int | None:
         """The last event that was matched; None if no query has told. Queries of one store follow each other."""
-        found = self._database.value("SELECT max(event) FROM progress")
+        found = self._database.value("SELECT max(event) FROM progress WHERE query <> ?", (SEQUENCES,))
         return None if found is None else int(found)
+
+    def sequences(self) -> int | None:
+        """The last event that sequences have seen, or need not see; None if there never were any."""
+        found = self._database.value("SELECT event FROM progress WHERE query = ?", (SEQUENCES,))
+        return None if found is None else int(found)
+
+    def begin_sequences(self, event: int) -> None:
+        """The first sequence is there: it sees what comes after this event. What was begun stays."""
+        self._database.execute(
+            "INSERT INTO progress VALUES (?, ?, ?) ON CONFLICT (query) DO NOTHING", (SEQUENCES, event, time.time())
+        )
 
     def advance(self, query: str, event: int) -> None:
         """A query has matched the events up to this one."""

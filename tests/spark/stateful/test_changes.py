@@ -160,21 +160,47 @@ def test_absence_is_noticed_by_the_clock_when_nothing_comes_any_more() -> None:
 def test_the_slowest_stream_holds_time_back_until_it_is_idle() -> None:
     timing = Timing({"a": 0, "b": 2}, idle=1000)
     time = Time()
-    time.tell("a", 50, 0)
+    time.tell("a", 50, timing, 0)
     assert time.advance(timing, 0) is None
-    time.tell("b", 7, 10)
+    time.tell("b", 7, timing, 10)
     assert time.advance(timing, 10) == 5
-    time.tell("a", 60, 1500)
+    time.tell("a", 60, timing, 1500)
     assert time.advance(timing, 1500) == 60
     assert time.idle(timing, 1500) == ["b"]
-    time.tell("b", 8, 1600)
+    time.tell("b", 8, timing, 1600)
     assert time.advance(timing, 1600) == 60, "time never goes back"
 
 
 def test_time_without_clocks_does_not_move_by_itself() -> None:
+    timing = Timing({"a": 0}, idle=10)
     time = Time()
-    time.tell("a", 50, 0)
-    assert time.advance(Timing({"a": 0}, idle=10), 1000) == 50
+    time.tell("a", 50, timing, 0)
+    assert time.advance(timing, 1000) == 50
+
+
+def test_an_event_from_the_future_makes_no_other_late_where_time_is_that_of_the_clock() -> None:
+    schema = Schema.of("stock", {"name": "string", "price": "double", "vol": "bigint", "at": "timestamp"}, "at")
+    timing = Timing({"stock": 1_000_000}, clocks=True, ahead=60_000_000)
+    pipeline = Pipeline(book_of({"pair": PAIR}, [schema]), timing)
+    pipeline.batch(stock(tick("a", "IBM", 1, 10_000_000), tick("x", "IBM", 1, 10**15)), now=10_000)
+    assert pipeline.errors == [("x", "its time is in the future: some clock is wrong")]
+    pipeline.batch(stock(tick("b", "IBM", 2, 11_000_000), tick("c", "IBM", 3, 50_000_000)), now=12_000)
+    pipeline.batch(stock(tick("d", "IBM", 4, 13_000_000)), now=14_000)
+    assert told(pipeline) == [("pair", "b")], "c waits for its time, and d is not late"
+    pipeline.batch(stock(tick("e", "SAP", 4, 60_000_000)), now=70_000)
+    assert told(pipeline) == [("pair", "b"), ("pair", "c"), ("pair", "d")]
+    assert len(pipeline.errors) == 1
+
+
+def test_where_a_query_reads_every_stream_the_book_of_a_batch_says_which_carry_time() -> None:
+    empty = timing_of(SequenceBook.of(book_of({}, [STOCK]).compile(), 2), ["*"], 3, idle=5)
+    assert empty.delays == {}
+    book = SequenceBook.of(book_of({"pair": PAIR}, [STOCK]).compile(), 2)
+    made = empty.over(book.timed, book.clocks)
+    assert (made.delays, made.idle, made.clocks) == ({"stock": 3}, 5000, False)
+    assert NOW.over(book.timed, book.clocks) is NOW
+    with pytest.raises(UsageError, match="one watermark"):
+        timing_of(book, ["*"], {"stock": 3})
 
 
 def test_only_pages_that_changed_are_written(monkeypatch: pytest.MonkeyPatch) -> None:

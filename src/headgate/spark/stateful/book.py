@@ -25,7 +25,7 @@ from headgate.match.late import is_late
 from headgate.plan import Entry, Plan
 from headgate.plan.statics import FilterStatic
 from headgate.plan.tools import Tools
-from headgate.schema import Path, Schema
+from headgate.schema import Kind, Path, Schema
 from headgate.sequences.engine import Index
 from headgate.sequences.filled import plain
 from headgate.sequences.levels import Subscription
@@ -147,6 +147,7 @@ class SequenceBook:
         entry, group = self.entries[name], self.placed[self.numbers[name]].group
         return xxhash.xxh3_64_hexdigest(repr((name, entry.text, entry.missing, group)).encode())
 
+    @cached_property
     def bases(self) -> frozenset[str]:
         """The streams that sequences read."""
         names = {stream for p in self.placed for stream in p.keys}
@@ -154,6 +155,16 @@ class SequenceBook:
             if group == GLOBAL and (made := self.compiled(group, bucket)) is not None:
                 names |= made.index.plan.base.keys()
         return frozenset(names)
+
+    @cached_property
+    def timed(self) -> tuple[str, ...]:
+        """Those of them that carry time."""
+        return tuple(sorted(s for s in self.bases & self.streams.keys() if self.streams[s].time))
+
+    @cached_property
+    def clocks(self) -> bool:
+        """Whether their time is that of clocks."""
+        return all(self.streams[s].time_kind is Kind.TIMESTAMP for s in self.timed)
 
     def needs(self, stream: str, group: str | None = None) -> frozenset[Path]:
         """The attributes of a stream that a group reads, in any bucket; without one, that some group reads."""

@@ -39,6 +39,7 @@ from headgate.spark.worker import ERROR, Events, texts
 FORMAT = 1
 EVENTS, TICK, ROWS = "events", "tick", "rows"
 BOOK = "book"
+_EVER = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 REBUCKET = "headgate run CONFIG --rebucket"
 
 
@@ -182,7 +183,7 @@ class Bucket:
             if row.kind == EVENTS:
                 arrived.setdefault(row.group, []).append(unpack(row.payload))
             elif row.kind == TICK and row.latest is not None:
-                self.time.tell(row.stream, row.latest, now)
+                self.time.tell(row.stream, row.latest, timing, now)
         now_open = self.time.advance(timing, now)
         if final and self.time.latest is not None:
             now_open = self.time.open = self.time.latest + 1
@@ -192,7 +193,7 @@ class Bucket:
                 self._drop(name, kept)
                 continue
             group = self.groups.setdefault(name, _Group(name))
-            events = self._timely(arrived.get(name, ()), made, before, timing, outcome)
+            events = self._timely(arrived.get(name, ()), made, before, timing, now, outcome)
             self._group(group, made, book, events, before, now_open, kept, outcome, final)
         return outcome
 
@@ -202,7 +203,7 @@ class Bucket:
             self._drop(name, kept)
         for row in sent:
             if row.kind == TICK and row.latest is not None:
-                self.time.tell(row.stream, row.latest, now)
+                self.time.tell(row.stream, row.latest, timing, now)
         self.time.advance(timing, now)
         if self.book:
             self.book, self.known, self.since = "", {}, {}
@@ -243,30 +244,34 @@ class Bucket:
                 kept.put_waiting(chunk.key, None)
 
     def _timely(
-        self, arrived: Sequence[Packed], made: Compiled, before: int | None, timing: Timing, outcome: Outcome
+        self, arrived: Sequence[Packed], made: Compiled, before: int | None, timing: Timing, now: int, outcome: Outcome
     ) -> list[tuple[Packed, Any]]:
-        """The events that are not late, each with its time; the others are told."""
+        """The events that are neither late nor far in the future, each with its time; the others are told."""
         timely = []
+        first = _EVER[0] if before is None else before
+        last = _EVER[1] if (limit := timing.limit(now)) is None else limit
         for events in arrived:
             time = _times(events, made)
-            if before is not None and (late := time < before).any():
-                self._tell(events, np.flatnonzero(late & events.tells), before - time, timing, outcome)
-                kept = np.flatnonzero(~late)
-                events, time = events.take(kept), time[kept]
+            bad = (time < first) | (time > last)
+            if bad.any():
+                self._tell(events, np.flatnonzero(bad & events.tells), time, first, timing, outcome)
+                events, time = events.take(np.flatnonzero(~bad)), time[~bad]
             if len(events):
                 timely.append((events, time))
         return timely
 
-    def _tell(self, events: Packed, rows: Any, by: Any, timing: Timing, outcome: Outcome) -> None:
+    def _tell(self, events: Packed, rows: Any, time: Any, first: int, timing: Timing, outcome: Outcome) -> None:
+        """An event that is not late has come too early."""
         if not len(rows):
             return
         stream = events.columns.stream
+        late, early = "it is late by {}: its epoch is closed already", "its time is in the future: some clock is wrong"
         rejected = [
             Rejected(
-                int(row),
-                f"it is late by {lateness(int(by[row]), timing.clocks)}: its epoch is closed already",
+                row,
+                late.format(lateness(first - int(time[row]), timing.clocks)) if time[row] < first else early,
                 "late",
-                shown(events.columns, int(row)),
+                shown(events.columns, row),
                 stream,
             )
             for row in rows.tolist()

@@ -17,20 +17,33 @@ MOST_BUCKETS = 4096
 Delay = str | int | Mapping[str, str | int]
 
 
-def timing_of(book: SequenceBook, streams: Iterable[str], watermark: Delay, idle: str | float | None = None) -> Timing:
+def timing_of(
+    book: SequenceBook,
+    streams: Iterable[str],
+    watermark: Delay,
+    idle: str | float | None = None,
+    ahead: str | int | None = None,
+) -> Timing:
     """The rules of time for a query over these streams."""
     given = tuple(streams)
-    if EVERY in given:
+    every = EVERY in given
+    if every:
         # A stream that no sequence reads must not hold time back.
-        given = tuple(sorted(book.bases() & book.streams.keys()))
+        given = book.timed
     if not 1 <= book.buckets <= MOST_BUCKETS:
         raise UsageError(f"buckets = {book.buckets}: choose 1 to {MOST_BUCKETS}")
     _check_streams(book, given)
     timed = [s for s in given if s in book.streams and book.streams[s].time]
-    kinds = {_kind(book, s) for s in timed}
+    kinds = {book.streams[s].time_kind for s in timed}
     if len(kinds) > 1:
         raise UsageError("some streams have TIME as TIMESTAMP and others as BIGINT", "use one kind for all of them")
-    clocks = kinds == {Kind.TIMESTAMP}
+    clocks = kinds == {Kind.TIMESTAMP} or (every and not kinds)
+    limit = None if ahead is None else ticks(ahead, clocks, "ahead")
+    pause = milliseconds(idle, "idle")
+    if every:
+        if isinstance(watermark, Mapping):
+            raise UsageError("a query over every stream has one watermark", "say one delay for all")
+        return Timing({}, pause, clocks, limit, ticks(watermark, clocks, "watermark")).over(given, clocks)
     if isinstance(watermark, Mapping):
         for stream in watermark:
             if stream not in given:
@@ -39,11 +52,11 @@ def timing_of(book: SequenceBook, streams: Iterable[str], watermark: Delay, idle
     for stream in timed:
         delay = watermark.get(stream, 0) if isinstance(watermark, Mapping) else watermark
         delays[stream] = ticks(delay, clocks, "watermark")
-    return Timing(delays, milliseconds(idle, "idle"), clocks)
+    return Timing(delays, pause, clocks, limit)
 
 
 def _check_streams(book: SequenceBook, given: tuple[str, ...]) -> None:
-    reads = book.bases()
+    reads = book.bases
     untimed = sorted(s for s in reads if s not in book.streams or not book.streams[s].time)
     if untimed:
         raise UsageError(
@@ -55,9 +68,3 @@ def _check_streams(book: SequenceBook, given: tuple[str, ...]) -> None:
         raise UsageError(
             f"sequences read {', '.join(lacking)}, and there is no frame for it", "pass {stream: frame} for all of them"
         )
-
-
-def _kind(book: SequenceBook, stream: str) -> Kind | None:
-    schema = book.streams[stream]
-    attribute = schema.get(schema.time[-1])
-    return None if attribute is None or attribute.type is None else attribute.type.kind

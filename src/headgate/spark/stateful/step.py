@@ -135,10 +135,12 @@ class Processor(StatefulProcessor):
         bucket = self._bucket(number)
         if book is None:
             # The last sequence is gone: time goes on, for the next one.
-            bucket.pause(sent, step.timing, self._kept, now)
+            timing = step.timing
+            bucket.pause(sent, timing, self._kept, now)
             outcome = Outcome()
         else:
-            outcome = bucket.advance(book, sent, step.timing, self._kept, now)
+            timing = step.timing.over(book.timed, book.clocks)
+            outcome = bucket.advance(book, sent, timing, self._kept, now)
         self._alarm(bucket, now)
         bucket.write_head(self._kept)
         _remembered[step.token, number] = bucket
@@ -146,7 +148,7 @@ class Processor(StatefulProcessor):
             _remembered.popitem(last=False)
         for table in outcome.tables:
             yield Row(payload=to_bytes(table))
-        said = bucket.report(outcome, step.timing, now)
+        said = bucket.report(outcome, timing, now)
         if said:
             yield Row(payload=to_bytes(tally_table(said, pa.string())))
 

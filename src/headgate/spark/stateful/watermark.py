@@ -12,8 +12,8 @@ time is that of clocks (TIMESTAMP), it moves on with processing time, so that AB
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.errors import UsageError
@@ -39,6 +39,21 @@ class Timing:
     """Milliseconds of processing time."""
     clocks: bool = False
     """Whether a tick is a microsecond."""
+    ahead: int | None = None
+    """With it time never runs ahead of the clock, and an event that is further ahead than this, in ticks, is refused: a
+    wrong clock makes no event of others late."""
+    every: int | None = None
+    """The delay of any stream, where the book of each batch says which ones carry time."""
+
+    def limit(self, now: int) -> int | None:
+        """The latest time that an event may have."""
+        return None if self.ahead is None or not self.clocks else 1000 * now + self.ahead
+
+    def over(self, streams: Iterable[str], clocks: bool) -> Timing:
+        """The rules of a batch whose sequences read these streams."""
+        if self.every is None:
+            return self
+        return replace(self, delays=dict.fromkeys(streams, self.every), clocks=clocks)
 
 
 @dataclass
@@ -55,7 +70,9 @@ class Time:
         """The latest time of any event that this bucket was told of."""
         return max(self.reached.values(), default=None)
 
-    def tell(self, stream: str, latest: int, now: int) -> None:
+    def tell(self, stream: str, latest: int, timing: Timing, now: int) -> None:
+        limit = timing.limit(now)
+        latest = latest if limit is None else min(latest, limit)
         self.reached[stream] = max(latest, self.reached.get(stream, latest))
         self.heard[stream] = now
 
@@ -74,13 +91,17 @@ class Time:
         if any(s not in self.reached for s in awake):
             return None
         if awake:
-            return min(self.reached[s] - timing.delays[s] for s in awake)
+            return min(self._by_clock(s, timing, now) - timing.delays[s] for s in awake)
         known = [s for s in idle if s in self.reached]
         if not known:
             return None
         # Each stream is taken to have gone on with the clock since it was last heard of.
         moved = (1000 * (now - self.heard[s]) if timing.clocks else 0 for s in known)
-        return max(self.reached[s] + m - timing.delays[s] for s, m in zip(known, moved, strict=True))
+        return max(self._by_clock(s, timing, now, m) - timing.delays[s] for s, m in zip(known, moved, strict=True))
+
+    def _by_clock(self, stream: str, timing: Timing, now: int, moved: int = 0) -> int:
+        at = self.reached[stream] + moved
+        return at if timing.limit(now) is None else min(at, 1000 * now)
 
     def idle(self, timing: Timing, now: int) -> list[str]:
         """The streams that are waited for no longer."""
