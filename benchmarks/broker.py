@@ -342,7 +342,7 @@ def sequences(world: World) -> Iterator[Row]:
     late = sorted(d for at, d in listener.delays if ended - world.size.seconds / 2 <= at - d)
     with urlopen(f"{world.broker.url}/metrics", timeout=30) as answer:  # noqa: S310 - our own address
         said = answer.read().decode()
-    watermark = re.search(r"sequences_watermark_delay_seconds (\S+)", said)
+    watermark = re.search(r"^headgate_broker_sequences_watermark_delay_seconds (\S+)", said, re.MULTILINE)
     behind = round(float(watermark[1]), 3) if watermark else None
     yield {"part": "sequences", "events_a_second": 100, **quantiles(late), "watermark_delay_s": behind}
 

@@ -29,13 +29,17 @@ KIND, PARENT, ARGUMENT, WANTED, SIZE, OPEN, JOINED = 0, 1, 2, 3, 4, 5, 6
 COLUMNS = 7
 # Places in `worth`, four a predicate: the weights of its live literals for FALSE and for TRUE, its chance, its cost.
 IF_FALSE, IF_TRUE, CHANCE, COST = 0, 1, 2, 3
-# Places in `counters`: first the sizes of the parts, then what a run counts.
+# Places in `counters`: first the sizes of the parts, then what a run counts, then which scheduler it follows.
 NODES, ROOTS, PREDICATES, LITERALS, JOINS = 0, 1, 2, 3, 4
-ASKED, MARKS, RESERVED, WIDTH, HEAPED, CURSOR, LISTED, READY, CURRENT = 5, 6, 7, 8, 9, 10, 11, 12, 13
-COUNTERS = 14
+ASKED, MARKS, RESERVED, WIDTH, HEAPED, CURSOR, LISTED, READY, CURRENT, SHELF = 5, 6, 7, 8, 9, 10, 11, 12, 13, 14
+CHOOSER, GUARDED = 15, 16
+COUNTERS = 17
 
 ASIDE = 64
 """How many favourites the guarantee may refuse before the best owned predicate is taken instead."""
+SHELVES = 1024
+"""Predicates of like scores lie on one shelf, and only those of the topmost one in order: a score that falls is put down
+one shelf lower, and need not sink through all the others."""
 
 
 class Residual(NamedTuple):
@@ -62,9 +66,17 @@ class Residual(NamedTuple):
     """The literals of predicate t are `leaves[first[t] : first[t + 1]]`."""
     heap: Ints
     work: Ints
+    below: Ints
+    """The next predicate on the shelf of this one, or -1."""
+    shelf: Ints
+    """The shelf of a predicate, -1 for one on the heap."""
+    shelves: Ints
+    """The first predicate of each shelf, or -1."""
     ready: Ints
     worth: Floats
     keys: Floats
+    scale: Floats
+    """One number: the score of the topmost shelf."""
 
 
 @njit(cache=True, inline="always")
@@ -78,6 +90,10 @@ def unfold(shape: Bytes, links: Ints, value: Bytes, ints: Ints, floats: Floats, 
     e = n + 3 * p
     f = e + 2 * p + 8
     g = f + p + ASIDE
+    h = g + p
+    i = h + p
+    j = i + SHELVES
+    w = 6 * p + 8
     return Residual(
         value,
         shape[:n],
@@ -98,9 +114,13 @@ def unfold(shape: Bytes, links: Ints, value: Bytes, ints: Ints, floats: Floats, 
         links[d : d + k],
         ints[e:f],
         ints[f:g],
-        ints[g:],
+        ints[g:h],
+        ints[h:i],
+        ints[i:j],
+        ints[j:],
         floats[: 4 * p],
-        floats[4 * p :],
+        floats[4 * p : w],
+        floats[w:],
     )
 
 
@@ -178,9 +198,10 @@ def gather(
     counters = np.zeros(COUNTERS, np.int64)
     counters[NODES], counters[ROOTS], counters[PREDICATES] = total, len(slots), count
     counters[LITERALS], counters[JOINS] = literals, joins
+    counters[SHELF] = SHELVES + 1  # nothing is on a shelf before the first choice
     links = np.empty(6 * total + len(slots) + 2 * count + 1 + literals, np.int32)
-    ints = np.empty(total + 6 * count + 8 + ASIDE + joins, np.int32)
-    floats = np.empty(6 * count + 8, np.float64)
+    ints = np.empty(total + 8 * count + 8 + ASIDE + SHELVES + joins, np.int32)
+    floats = np.empty(6 * count + 9, np.float64)
     links[: 6 * total] = space
     ints[:total] = opened
     floats[: 4 * count] = worth[: 4 * count]

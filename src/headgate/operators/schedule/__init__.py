@@ -22,7 +22,21 @@ from numpy.typing import NDArray
 
 from headgate.errors import UsageError
 from headgate.operators.correlation import Links
-from headgate.operators.kernels import ASKED, CHANCE, COST, CURRENT, PENDING, READY, Floats, Residual, gather, unfold
+from headgate.operators.kernels import (
+    ASKED,
+    CHANCE,
+    CHOOSER,
+    COST,
+    CURRENT,
+    GUARDED,
+    JOINS,
+    PENDING,
+    READY,
+    Floats,
+    Residual,
+    gather,
+    unfold,
+)  # fmt: skip
 from headgate.operators.program import Program
 from headgate.operators.ranking import net_savings
 from headgate.operators.schedule import kernels
@@ -143,7 +157,7 @@ class Run:
     """
 
     __slots__ = (
-        "_arrays", "_choose", "_links", "_look", "_step", "_usual", "_where", "counters", "predicates", "residual",
+        "_arrays", "_choose", "_links", "_look", "_step", "_usual", "_where", "answer", "counters", "predicates", "residual",
     )  # fmt: skip
 
     def __init__(
@@ -158,15 +172,18 @@ class Run:
         """`links` are the pairs of predicates to use, and `usual` the chances of all predicates without them."""
         self.residual: Residual = unfold.py_func(*packed)
         self.counters = packed[5]
+        self.counters[CHOOSER], self.counters[GUARDED] = scheduler.chooser, scheduler.guarded
         self.predicates: list[int] = self.residual.number.tolist()
         """The number in the program of each predicate of the residual."""
         self._arrays = (*packed, program.shares)
         # Bound once: to hand the arrays over anew for every predicate took longer than to choose it.
-        self._choose = partial(kernels.choose, *self._arrays, scheduler.chooser, scheduler.guarded)
-        self._step = partial(kernels.step, *self._arrays, scheduler.chooser, scheduler.guarded)
+        self._choose = partial(kernels.choose, *self._arrays)
+        self._step = partial(kernels.step, *self._arrays)
         self._look = look
         self._links = links
         self._usual = usual
+        self.answer: Callable[[int], int] = self._step if links is None and not packed[5][JOINS] else self._answer
+        """Take the answer to the predicate asked last; the next one, or -1."""
         if links is not None:
             self._where = np.full(program.predicates, -1, np.int32)
             self._where[self.residual.number] = np.arange(len(self.residual.number), dtype=np.int32)
@@ -183,8 +200,7 @@ class Run:
         chosen: int = self._choose()
         return chosen if chosen != -2 else self._resolved()
 
-    def answer(self, truth: int) -> int:
-        """Take the answer to the predicate asked last; the next one, or -1."""
+    def _answer(self, truth: int) -> int:
         if self._links is not None:
             self._tell(self._links, int(self.counters[CURRENT]), truth)
         chosen: int = self._step(truth)

@@ -1,9 +1,9 @@
 """Choosing the next predicate, compiled.
 
 `_settle` gives a predicate its truth in every formula, decides what follows and takes decided formulas out of the
-counts. The `_next_*` functions choose: naive, sequential and suborder walk the roots in order, greedy keeps a heap of
-scores. All of it costs a constant for each literal and event, plus the heap. `step` is what Python calls for every
-predicate asked.
+counts. The `_next_*` functions choose: naive, sequential and suborder walk the roots in order, greedy keeps scores on
+shelves and those of the topmost shelf on a heap. All of it costs a constant for each literal and event, plus the heap.
+`step` is what Python calls for every predicate asked.
 
 `headgate.oracle.operators` holds the plain twins, which the tests compare these with, choice by choice.
 """
@@ -21,12 +21,14 @@ from headgate.operators.kernels import (
     ASIDE,
     ASKED,
     CHANCE,
+    CHOOSER,
     COST,
     CURRENT,
     CURSOR,
     DEAD,
     ERROR,
     FALSE,
+    GUARDED,
     HEAPED,
     IF_FALSE,
     IF_TRUE,
@@ -36,6 +38,8 @@ from headgate.operators.kernels import (
     PENDING,
     READY,
     RESERVED,
+    SHELF,
+    SHELVES,
     TRUE,
     WIDTH,
     Bytes,
@@ -253,12 +257,71 @@ def _sink(keys: Floats, heap: Ints, size: int, at: int) -> None:
     keys[at], heap[at] = key, t
 
 
+@njit(cache=True, inline="always")
+def _shelf(scale: Floats, key: float) -> int:
+    """Greater scores lie higher. The fourth root: scores differ by factors, and most are far below the best."""
+    return int(min(np.sqrt(np.sqrt(key / scale[0])), 1.0) * (SHELVES - 1)) if key > 0 else 0
+
+
+@njit(cache=True, inline="always")
+def _put(below: Ints, shelf: Ints, shelves: Ints, t: int, at: int) -> None:
+    below[t] = shelves[at]
+    shelves[at] = t
+    shelf[t] = at
+
+
+@njit(cache=True)
+def _take(s: Residual, t: int) -> None:
+    """Off its shelf."""
+    at, before = s.shelves[s.shelf[t]], -1
+    while at != t:
+        at, before = s.below[at], at
+    if before < 0:
+        s.shelves[s.shelf[t]] = s.below[t]
+    else:
+        s.below[before] = s.below[t]
+    s.shelf[t] = -1
+
+
+@njit(cache=True)
+def _clear(s: Residual, counters: Longs) -> None:
+    """Put what lies on the next shelf on the heap, which is empty: down to the first one that has something live."""
+    below, shelf, shelves, keys, heap, live = s.below, s.shelf, s.shelves, s.keys, s.heap, s.live
+    size = 0
+    while size == 0 and counters[SHELF] > 0:
+        counters[SHELF] -= 1
+        t = shelves[counters[SHELF]]
+        shelves[counters[SHELF]] = -1
+        while t >= 0:
+            following = below[t]
+            shelf[t] = -1
+            if live[t] > 0:
+                key = score(s.worth, t)
+                at = _shelf(s.scale, key)
+                if at < counters[SHELF]:
+                    _put(below, shelf, shelves, t, at)
+                else:
+                    keys[size] = key
+                    heap[size] = t
+                    size += 1
+            t = following
+    for at in range((size - 2) // ARITY, -1, -1):
+        _sink(keys, heap, size, at)
+    counters[HEAPED] = size
+
+
 @njit(cache=True)
 def push(s: Residual, counters: Longs, t: int) -> None:
+    """On the heap, or on its shelf where that is lower than those that are on the heap."""
     keys, heap = s.keys, s.heap
+    key = score(s.worth, t)
+    if s.shelf[t] >= 0:
+        _take(s, t)
+    if _shelf(s.scale, key) < counters[SHELF]:
+        _put(s.below, s.shelf, s.shelves, t, _shelf(s.scale, key))
+        return
     at = counters[HEAPED]
     counters[HEAPED] += 1
-    key = score(s.worth, t)
     while at > 0:
         above = (at - 1) // ARITY
         if not _before(key, t, keys[above], heap[above]):
@@ -279,16 +342,19 @@ def _pop(keys: Floats, heap: Ints, counters: Longs) -> None:
 
 @njit(cache=True)
 def heapify(s: Residual, counters: Longs) -> None:
-    """Put every live predicate on the heap, by its score now."""
-    size = 0
-    for t in range(len(s.live)):
-        if s.live[t] > 0:
-            s.keys[size] = score(s.worth, t)
-            s.heap[size] = t
-            size += 1
-    for at in range((size - 2) // ARITY, -1, -1):
-        _sink(s.keys, s.heap, size, at)
-    counters[HEAPED] = size
+    """Put every live predicate on a shelf by its score now, and the topmost ones on the heap."""
+    keys, shelf, live, worth = s.keys, s.shelf, s.live, s.worth
+    s.shelves[:] = -1
+    s.scale[0] = 1e-300
+    for t in range(len(live)):
+        keys[t] = score(worth, t) if live[t] > 0 else 0.0
+        s.scale[0] = max(s.scale[0], keys[t])
+    for t in range(len(live) - 1, -1, -1):
+        shelf[t] = -1
+        if live[t] > 0:
+            _put(s.below, shelf, s.shelves, t, _shelf(s.scale, keys[t]))
+    counters[SHELF] = SHELVES
+    _clear(s, counters)
 
 
 @njit(cache=True)
@@ -341,9 +407,14 @@ def _allowed(s: Residual, counters: Longs, t: int) -> bool:
 def _next_greedy(s: Residual, counters: Longs, guarded: bool) -> int:
     """The live predicate that decides most for its cost; if `guarded`, within d times the optimum."""
     keys, heap, live, worth = s.keys, s.heap, s.live, s.worth
+    below, shelf, shelves, scale = s.below, s.shelf, s.shelves, s.scale
     aside = 0
     chosen = -1
-    while counters[HEAPED] > 0 and aside < ASIDE:
+    while aside < ASIDE:
+        if counters[HEAPED] == 0:
+            _clear(s, counters)
+            if counters[HEAPED] == 0:
+                break
         t = heap[0]
         if live[t] <= 0:
             _pop(keys, heap, counters)
@@ -351,8 +422,14 @@ def _next_greedy(s: Residual, counters: Longs, guarded: bool) -> int:
         now = score(worth, t)
         if now < keys[0]:
             # Decisions since have taken literals of t away. Scores only fall on their own, so the heap may be lazy.
-            keys[0] = now
-            _sink(keys, heap, counters[HEAPED], 0)
+            at = _shelf(scale, now)
+            if at >= counters[SHELF]:
+                keys[0] = now
+                _sink(keys, heap, counters[HEAPED], 0)
+                continue
+            _pop(keys, heap, counters)
+            if shelf[t] < 0:
+                _put(below, shelf, shelves, t, at)
             continue
         _pop(keys, heap, counters)
         if not guarded or _allowed(s, counters, t):
@@ -372,14 +449,15 @@ def _next_greedy(s: Residual, counters: Longs, guarded: bool) -> int:
 
 
 @njit(cache=True, inline="always")
-def _choose(s: Residual, shares: Floats, counters: Longs, chooser: int, guarded: bool) -> int:
+def _choose(s: Residual, shares: Floats, counters: Longs) -> int:
+    chooser = counters[CHOOSER]
     if chooser == NAIVE:
         return _next_naive(s, shares, counters)
     if chooser == SEQUENTIAL:
         return _next_sequential(s, counters)
     if chooser == SUBORDER:
         return _next_suborder(s, shares, counters)
-    return _next_greedy(s, counters, guarded)
+    return _next_greedy(s, counters, counters[GUARDED] != 0)
 
 
 @entry
@@ -391,14 +469,12 @@ def choose(
     floats: Floats,
     counters: Longs,
     shares: Floats,
-    chooser: int,
-    guarded: bool,
 ) -> int:
     """The next predicate to ask; -1 if all is decided, -2 if joins on the ready list must be looked at before."""
     s = unfold(shape, links, value, ints, floats, counters)
-    if chooser == GREEDY and counters[ASKED] == 0 and counters[HEAPED] == 0:
+    if counters[CHOOSER] == GREEDY and counters[SHELF] > SHELVES:
         heapify(s, counters)
-    counters[CURRENT] = _choose(s, shares, counters, chooser, guarded)
+    counters[CURRENT] = _choose(s, shares, counters)
     return int(counters[CURRENT])
 
 
@@ -411,18 +487,16 @@ def step(
     floats: Floats,
     counters: Longs,
     shares: Floats,
-    chooser: int,
-    guarded: bool,
     truth: int,
 ) -> int:
     """Take the answer to the current predicate in and choose again: what is called once for every predicate asked."""
     s = unfold(shape, links, value, ints, floats, counters)
     t = counters[CURRENT]
-    if chooser == NAIVE:
+    if counters[CHOOSER] == NAIVE:
         _record(s, counters, t, truth)
     elif _settle(s, shares, counters, t, truth):
         return -2
-    counters[CURRENT] = _choose(s, shares, counters, chooser, guarded)
+    counters[CURRENT] = _choose(s, shares, counters)
     return int(counters[CURRENT])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headgate.operators.kernels import CHANCE, HEAPED, Bytes, Floats, Ints, Longs, unfold
+from headgate.operators.kernels import CHANCE, HEAPED, SHELF, SHELVES, Bytes, Floats, Ints, Longs, unfold
 from headgate.operators.schedule.kernels import entry, heapify, push, score
 
 
@@ -41,7 +41,7 @@ def revise(
         old = score(s.worth, t)
         s.worth[at] = chances[i]
         # A lower score is found out when it comes up. Before the first choice there is no heap yet.
-        if score(s.worth, t) > old and counters[HEAPED] > 0:
+        if score(s.worth, t) > old and counters[SHELF] <= SHELVES:
             if counters[HEAPED] < len(s.heap):
                 push(s, counters, t)
             else:
