@@ -30,13 +30,26 @@ class Hole:
 class Node:
     at: int = field(default=-1, compare=False, repr=False)
 
-    def children(self) -> Iterator[Node]:
-        for f in fields(self):
-            value = getattr(self, f.name)
+    def children(self) -> list[Node]:
+        found = []
+        for name in names_of(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Node):
-                yield value
-            elif isinstance(value, tuple):
-                yield from (v for v in value if isinstance(v, Node))
+                found.append(value)
+            elif type(value) is tuple:
+                found += [v for v in value if isinstance(v, Node)]
+        return found
+
+
+_names: dict[type, tuple[str, ...]] = {}
+
+
+def names_of(kind: type[Node]) -> tuple[str, ...]:
+    """The fields of a node besides its place. Trees are walked very often, and `fields` takes its time."""
+    found = _names.get(kind)
+    if found is None:
+        found = _names[kind] = tuple(f.name for f in fields(kind) if f.name != "at")
+    return found
 
 
 # ------------------------------------------------------------------ values
@@ -411,4 +424,4 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         top = stack.pop()
         yield top
-        stack.extend(reversed(list(top.children())))
+        stack += reversed(top.children())

@@ -5,7 +5,6 @@ A node is [its kind, field, field, ...]; a value that JSON would bend (NaN, infi
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from headgate.errors import PlanError
@@ -17,7 +16,7 @@ _KINDS = {name: kind for name, kind in vars(ast).items() if isinstance(kind, typ
 
 def encode(value: Any) -> Any:
     if isinstance(value, Node):
-        return [type(value).__name__, *(encode(getattr(value, f.name)) for f in fields(value) if f.name != "at")]
+        return [type(value).__name__, *(encode(getattr(value, name)) for name in ast.names_of(type(value)))]
     if isinstance(value, tuple):
         return {"t": [encode(v) for v in value]}
     if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
@@ -33,8 +32,7 @@ def decode(value: Any) -> Any:
             kind = _KINDS.get(name)
             if kind is None:
                 raise PlanError(f"the plan speaks of {name!r}, which this version does not know")
-            names = [f.name for f in fields(kind) if f.name != "at"]
-            return kind(**dict(zip(names, map(decode, parts), strict=True)))
+            return kind(**dict(zip(ast.names_of(kind), map(decode, parts), strict=True)))
         case {"t": parts}:
             return tuple(map(decode, parts))
         case {"f": text}:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 from headgate.errors import LanguageError
@@ -447,6 +447,6 @@ def fill(value: T, leaf: Callable[[Hole], Any], shift: int = 0) -> T:
     if isinstance(value, tuple):
         return tuple(fill(v, leaf, shift) for v in value)  # type: ignore[return-value]  # a tuple for a tuple
     if isinstance(value, Node):
-        parts = {f.name: fill(getattr(value, f.name), leaf, shift) for f in fields(value) if f.name != "at"}
+        parts = {name: fill(getattr(value, name), leaf, shift) for name in ast.names_of(type(value))}
         return replace(value, **parts, at=value.at + shift if value.at >= 0 else value.at)
     return value

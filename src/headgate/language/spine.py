@@ -16,7 +16,7 @@ Durations with a unit have become ticks. A composite right operand has become an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.errors import PlanError
@@ -161,10 +161,14 @@ def rewrite(node: Node, change: Callable[[Node], Node | None]) -> Node:
     if changed is not None:
         return changed
     changes: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
+    for name in ast.names_of(type(node)):
+        value = getattr(node, name)
         if isinstance(value, Node):
-            changes[f.name] = rewrite(value, change)
-        elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
-            changes[f.name] = tuple(rewrite(v, change) if isinstance(v, Node) else v for v in value)
+            made = rewrite(value, change)
+            if made is not value:
+                changes[name] = made
+        elif type(value) is tuple and any(isinstance(v, Node) for v in value):
+            parts = [rewrite(v, change) if isinstance(v, Node) else v for v in value]
+            if any(p is not v for p, v in zip(parts, value, strict=True)):
+                changes[name] = tuple(parts)
     return replace(node, **changes) if changes else node

@@ -86,14 +86,18 @@ class Shapes:
 
     def _skeleton(self, tokens: Tokens, form: _Form) -> _Skeleton:
         tree = template(tokens)
-        self._check(tree.fill(tokens), tokens)
 
         def leaf(hole: Hole) -> Any:
             if hole.token in form.loose:
                 return Hole(hole.token, tokens.kinds[hole.token])
             return FORMS[hole.form](value_of(tokens, hole.token))
 
-        spine = simplify(self._check(fill(tree.tree, leaf), tokens), self._missing)
+        try:
+            checked = self._check(fill(tree.tree, leaf), tokens)
+        except LanguageErrors:
+            # Loose constants make no text wrong, but a problem is told with the constants of the text.
+            checked = self._check(tree.fill(tokens), tokens)
+        spine = simplify(checked, self._missing)
         steps = tuple((part(s.theta), part(s.keep), part(s.after)) for s in spine.steps)
         return _Skeleton(spine, part(spine.start.where), steps)
 
