@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
 from headgate.schema import Kind, Schema, Type, format_path
 from headgate.sequences.accepted import Rows
+from headgate.sequences.identities import identities
 from headgate.sequences.memory import Arrivals
 from headgate.sequences.tables import Ints
 
@@ -71,20 +71,7 @@ class Clock:
                 kept = np.flatnonzero(good)
                 columns, t0, t1, rows = columns.take(kept), t0[kept], t1[kept], rows[kept]
         source = np.full(len(rows), self.sources.index(columns.stream), np.int64)
-        return Arrivals(columns.stream, columns, t0, t1, _identities(columns, rows), rows, source)
-
-
-def _identities(columns: Columns, rows: Ints) -> NDArray[np.uint64]:
-    """A stable number of each event: from its identity if it has one, else from its row."""
-    if columns.identity is not None:
-        prefix = columns.stream + "\0"
-        texts = columns.identity.to_pylist()
-        return np.fromiter((xxhash.xxh3_64_intdigest(f"{prefix}{t}".encode()) for t in texts), np.uint64, len(texts))
-    seed = np.uint64(xxhash.xxh3_64_intdigest(columns.stream.encode()))
-    x = rows.astype(np.uint64) + seed
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+        return Arrivals(columns.stream, columns, t0, t1, identities(columns, rows), rows, source)
 
 
 def merged_order(parts: Sequence[Arrivals]) -> tuple[Ints, list[Ints]]:

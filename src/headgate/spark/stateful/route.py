@@ -20,6 +20,7 @@ from headgate.language.spine import DUR
 from headgate.plan.statics import FilterStatic
 from headgate.schema import Kind, Path, Type, format_path
 from headgate.sequences.engine import LevelIndex
+from headgate.sequences.identities import mixed
 from headgate.sequences.static.index import StaticIndex
 from headgate.spark.stateful.book import Compiled, SequenceBook
 from headgate.spark.stateful.groups import GLOBAL
@@ -195,9 +196,3 @@ def _digest(value: Any) -> int:
     if value is None:
         return int(_NULL)
     return xxhash.xxh3_64_intdigest(value if isinstance(value, bytes) else value.encode())
-
-
-def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
