@@ -19,10 +19,11 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 def identities(columns: Columns, rows: NDArray[np.int64]) -> Words:
     """From its identity if it has one, else from its row."""
     seed = np.uint64(xxhash.xxh3_64_intdigest(columns.stream.encode()))
+    made: Words = rows.astype(np.uint64) + seed
     if columns.identity is None:
-        return mixed(rows.astype(np.uint64) + seed)
-    made = np.empty(len(rows), np.uint64)
-    _hash(*_buffers(columns.identity), seed, made)
+        made = mixed(made)
+    else:
+        _hash(*_buffers(columns.identity), seed, made)
     return made
 
 
