@@ -320,7 +320,7 @@ def _kill_worker(driver: int) -> bool:
 def run(scale: str, out: Path) -> Iterator[dict[str, Any]]:
     """`headgate bench chaos`: every round kills a driver, every second one a worker too."""
     rounds = 2 if scale == "small" else 14
-    folder = out / "chaos"
+    folder = (out / "chaos").absolute()  # as Spark names the files that it has read
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     report = chaos(folder, rounds)

@@ -214,7 +214,7 @@ def _at_once(store: Store, version: int, events: list[Any], until: int) -> set[c
 
 def run(scale: str, out: Path) -> Iterator[dict[str, Any]]:
     """`headgate bench chaos-sequences`: every round kills a driver, every second one a worker too."""
-    folder = out / "chaos-sequences"
+    folder = (out / "chaos-sequences").absolute()  # as Spark names the files that it has read
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     report = run_rounds(folder, 2 if scale == "small" else 14)
