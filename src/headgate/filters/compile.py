@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
+from headgate.filters.candidates import FILED, LOOKED_AT, NODE, Candidates, Ranges, Split
 from headgate.filters.dense import Dense, Edges, make_roots, support_bit
 from headgate.filters.dependencies import Dependencies
 from headgate.filters.filing import Lane, Longs, distinct_ranges, make_conjuncts
@@ -43,11 +44,6 @@ from headgate.language.forms import Cut
 from headgate.schema import Schema
 
 _MOST_CONJUNCTS = 16
-_FILED, _LOOKED_AT, _NODE, _PAIR = 0.05, 5.0, 0.7, 2000.0
-"""Measured costs: of a filed conjunct at all, of one on every event, of a literal in the dense program, and of a match that
-must be listed because its subscription has several parts, in which it may be found again."""
-
-
 _DenseItem = tuple[int, Tree, bool]
 """A slot, its formula, and whether the slot has filed conjuncts too."""
 
@@ -101,50 +97,6 @@ class _Filed:
 
     def take(self, mine: NDArray[np.bool_]) -> _Filed:
         return _Filed(*(getattr(self, f.name)[mine] for f in fields(self) if f.name != "needed"))
-
-
-@dataclass
-class _Candidates:
-    """Conjuncts of one length that might be filed; `cost` is what each costs in the dense program, and `pair` what a match
-    costs that the dense program would only count."""
-
-    slots: Longs
-    keys: Keys
-    cost: Any
-    pair: float = 0.0
-
-
-@dataclass
-class _Ranges:
-    """Of each conjunct the best key: an attribute and its cells, and the share of the events that these let through;
-    `matched` is the share that all its keys let through together."""
-
-    attribute: Any
-    low: Any
-    high: Any
-    share: Any
-    matched: Any
-
-
-class _Split:
-    """Formulas as disjunctions of conjunctions, these by their length."""
-
-    def __init__(self) -> None:
-        self.trees: dict[int, Tree] = {}
-        self.slots: dict[int, list[int]] = defaultdict(list)
-        self._keys: dict[int, list[int]] = defaultdict(list)
-        self._costs: dict[int, list[float]] = defaultdict(list)
-
-    def add(self, slot: int, tree: Tree, disjuncts: list[tuple[int, ...]], cost: float) -> None:
-        self.trees[slot] = tree
-        for keys in disjuncts:
-            self.slots[len(keys)].append(slot)
-            self._keys[len(keys)] += keys
-            self._costs[len(keys)].append(cost)
-
-    def take(self, length: int) -> _Candidates:
-        keys = np.array(self._keys.pop(length), np.int64).reshape(-1, length)
-        return _Candidates(np.array(self.slots[length]), keys, np.array(self._costs.pop(length)), _PAIR)
 
 
 class _Compiler:
@@ -225,7 +177,7 @@ class _Compiler:
         self._open = np.ones(max(self._lookup.paths, default=-1) + 1, np.bool_)
         opening = Opening(len(self._open))
         conjunctions = [self._conjunctions(n, *self._plain.pop(n)) for n in list(self._plain)]
-        split = _Split()
+        split = Split()
         self._trees.reverse()
         while self._trees:
             self._choose_tree(*self._trees.pop(), split)
@@ -242,28 +194,28 @@ class _Compiler:
                 self._dense.append((slot, join("and", row), False))
         self._file_disjuncts(disjuncts, split.trees)
 
-    def _conjunctions(self, length: int, slots: list[int], leaves: list[int]) -> _Candidates:
+    def _conjunctions(self, length: int, slots: list[int], leaves: list[int]) -> Candidates:
         """Those of one length that can match."""
         keys = self._keys_of(np.array(leaves, np.int64)).reshape(-1, length)
         possible = ~_is_never(keys).any(axis=1)
-        made = _Candidates(np.array(slots)[possible], keys[possible], _NODE * length)
+        made = Candidates(np.array(slots)[possible], keys[possible], NODE * length)
         self._best[made.slots] = self._ranges(made.keys).share
         return made
 
-    def _offer(self, part: _Candidates, opening: Opening) -> None:
+    def _offer(self, part: Candidates, opening: Opening) -> None:
         ranges = self._ranges(part.keys)
         saved = self._saved(part, ranges)
         gladly = saved > 0
         opening.offer(ranges.attribute[gladly], saved[gladly], unpack(part.keys[gladly])[1])
 
-    def _saved(self, part: _Candidates, ranges: _Ranges) -> Any:
+    def _saved(self, part: Candidates, ranges: Ranges) -> Any:
         """What filing saves; no gain where there is no key."""
         if self._options.lanes != "auto":
             return np.where(ranges.share < 1.0, np.inf if self._options.lanes == "sparse" else 0.0, 0.0)
-        costs = ranges.share * _LOOKED_AT + _FILED + ranges.matched * part.pair
+        costs = ranges.share * LOOKED_AT + FILED + ranges.matched * part.pair
         return np.where(ranges.share < 1.0, part.cost - costs, 0.0)
 
-    def _choose_tree(self, slot: int, tree: Tree, split: _Split) -> None:
+    def _choose_tree(self, slot: int, tree: Tree, split: Split) -> None:
         """A formula whose keys may pay is split into conjuncts; any other joins the dense program."""
         keyed = self._keyed(tree)
         if keyed == NEVER:
@@ -274,16 +226,16 @@ class _Compiler:
             return
         bound = best_key(keyed, self._shares.__getitem__)
         self._best[slot] = bound
-        cost = _NODE * len(leaves_of(keyed, []))
+        cost = NODE * len(leaves_of(keyed, []))
         disjuncts = None
-        if keyed != ALWAYS and (self._options.lanes == "sparse" or bound * _LOOKED_AT < cost):
+        if keyed != ALWAYS and (self._options.lanes == "sparse" or bound * LOOKED_AT < cost):
             disjuncts = conjuncts(keyed, _MOST_CONJUNCTS)
         if disjuncts is None:
             self._dense.append((slot, keyed, False))
         else:
-            split.add(slot, keyed, disjuncts, cost / len(disjuncts) + _FILED)
+            split.add(slot, keyed, disjuncts, cost / len(disjuncts) + FILED)
 
-    def _file_disjuncts(self, parts: list[_Candidates], trees: dict[int, Tree]) -> None:
+    def _file_disjuncts(self, parts: list[Candidates], trees: dict[int, Tree]) -> None:
         """File the conjuncts for which it pays; the rest of their subscription stays dense, whole if none is filed."""
         filed_of: dict[int, list[list[int]]] = defaultdict(list)
         rest_of: dict[int, list[list[int]]] = defaultdict(list)
@@ -334,7 +286,7 @@ class _Compiler:
         share[usable] = self._estimate.of_range(attributes[usable], low[usable], high[usable])
         return attributes, low, high, share, usable
 
-    def _ranges(self, keys: Keys) -> _Ranges:
+    def _ranges(self, keys: Keys) -> Ranges:
         """For each conjunct (a row of keys) its best key; all of an attribute's ranges in the conjunct are intersected."""
         attributes, low, high, _, usable = self._cells_of(keys)
         usable &= self._open[attributes] if len(self._open) else False
@@ -353,7 +305,7 @@ class _Compiler:
         rows = np.arange(len(keys))
         chosen = np.where(usable[rows, best], attributes[rows, best], -1)
         matched = np.where(first, share, 1.0).prod(axis=1)
-        return _Ranges(chosen, low[rows, best], high[rows, best], share[rows, best], matched)
+        return Ranges(chosen, low[rows, best], high[rows, best], share[rows, best], matched)
 
     # -- the sparse lane
 
@@ -392,7 +344,7 @@ class _Compiler:
         second = single.argmin(axis=1)
         rows = np.arange(len(filed.slots))
         usable = on_key.any(axis=1) & other[rows, second] & (filed.low == filed.high)
-        saved = filed.share * (1.0 - single[rows, second]) * _LOOKED_AT
+        saved = filed.share * (1.0 - single[rows, second]) * LOOKED_AT
         a, b = filed.attribute, attributes[rows, second]
         cell_a, cell_b = filed.low, arguments[rows, second]
         codes = np.where(a < b, (cell_a << 32) | cell_b, (cell_b << 32) | cell_a)

@@ -51,6 +51,7 @@ from headgate.operators.kernels import (
     climb,
     unfold,
 )
+from headgate.operators.schedule.shelves import clear, heapify, pop, push, put, score, shelf_of, sink
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -65,8 +66,6 @@ def entry(function: _Function) -> _Function:
 
 
 NAIVE, SEQUENTIAL, SUBORDER, GREEDY = 0, 1, 2, 3
-ARITY = 4
-"""Children of a heap node: a flat heap has fewer levels, and neighbours share a cache line."""
 
 
 @njit(cache=True, inline="always")
@@ -227,136 +226,6 @@ def _next_suborder(s: Residual, shares: Floats, counters: Longs) -> int:
     return -1
 
 
-@njit(cache=True, inline="always")
-def score(worth: Floats, t: int) -> float:
-    """What asking t is expected to decide, for its cost."""
-    p = min(max(worth[4 * t + CHANCE], 1e-6), 1.0 - 1e-6)
-    return float(((1.0 - p) * worth[4 * t + IF_FALSE] + p * worth[4 * t + IF_TRUE]) / worth[4 * t + COST])
-
-
-@njit(cache=True, inline="always")
-def _before(key: float, t: int, other_key: float, other: int) -> bool:
-    """Greater scores first; of equal ones the predicate that was met first."""
-    return key > other_key or (key == other_key and t < other)
-
-
-@njit(cache=True)
-def _sink(keys: Floats, heap: Ints, size: int, at: int) -> None:
-    key, t = keys[at], heap[at]
-    while True:
-        child = ARITY * at + 1
-        if child >= size:
-            break
-        for other in range(child + 1, min(child + ARITY, size)):
-            if _before(keys[other], heap[other], keys[child], heap[child]):
-                child = other
-        if not _before(keys[child], heap[child], key, t):
-            break
-        keys[at], heap[at] = keys[child], heap[child]
-        at = child
-    keys[at], heap[at] = key, t
-
-
-@njit(cache=True, inline="always")
-def _shelf(scale: Floats, key: float) -> int:
-    """Greater scores lie higher. The fourth root: scores differ by factors, and most are far below the best."""
-    return int(min(np.sqrt(np.sqrt(key / scale[0])), 1.0) * (SHELVES - 1)) if key > 0 else 0
-
-
-@njit(cache=True, inline="always")
-def _put(below: Ints, shelf: Ints, shelves: Ints, t: int, at: int) -> None:
-    below[t] = shelves[at]
-    shelves[at] = t
-    shelf[t] = at
-
-
-@njit(cache=True)
-def _take(s: Residual, t: int) -> None:
-    """Off its shelf."""
-    at, before = s.shelves[s.shelf[t]], -1
-    while at != t:
-        at, before = s.below[at], at
-    if before < 0:
-        s.shelves[s.shelf[t]] = s.below[t]
-    else:
-        s.below[before] = s.below[t]
-    s.shelf[t] = -1
-
-
-@njit(cache=True)
-def _clear(s: Residual, counters: Longs) -> None:
-    """Put what lies on the next shelf on the heap, which is empty: down to the first one that has something live."""
-    below, shelf, shelves, keys, heap, live = s.below, s.shelf, s.shelves, s.keys, s.heap, s.live
-    size = 0
-    while size == 0 and counters[SHELF] > 0:
-        counters[SHELF] -= 1
-        t = shelves[counters[SHELF]]
-        shelves[counters[SHELF]] = -1
-        while t >= 0:
-            following = below[t]
-            shelf[t] = -1
-            if live[t] > 0:
-                key = score(s.worth, t)
-                at = _shelf(s.scale, key)
-                if at < counters[SHELF]:
-                    _put(below, shelf, shelves, t, at)
-                else:
-                    keys[size] = key
-                    heap[size] = t
-                    size += 1
-            t = following
-    for at in range((size - 2) // ARITY, -1, -1):
-        _sink(keys, heap, size, at)
-    counters[HEAPED] = size
-
-
-@njit(cache=True)
-def push(s: Residual, counters: Longs, t: int) -> None:
-    """On the heap, or on its shelf where that is lower than those that are on the heap."""
-    keys, heap = s.keys, s.heap
-    key = score(s.worth, t)
-    if s.shelf[t] >= 0:
-        _take(s, t)
-    if _shelf(s.scale, key) < counters[SHELF]:
-        _put(s.below, s.shelf, s.shelves, t, _shelf(s.scale, key))
-        return
-    at = counters[HEAPED]
-    counters[HEAPED] += 1
-    while at > 0:
-        above = (at - 1) // ARITY
-        if not _before(key, t, keys[above], heap[above]):
-            break
-        keys[at], heap[at] = keys[above], heap[above]
-        at = above
-    keys[at], heap[at] = key, t
-
-
-@njit(cache=True)
-def _pop(keys: Floats, heap: Ints, counters: Longs) -> None:
-    counters[HEAPED] -= 1
-    size = counters[HEAPED]
-    keys[0], heap[0] = keys[size], heap[size]
-    if size:
-        _sink(keys, heap, size, 0)
-
-
-@njit(cache=True)
-def heapify(s: Residual, counters: Longs) -> None:
-    """Put every live predicate on a shelf by its score now, and the topmost ones on the heap."""
-    keys, shelf, live, worth = s.keys, s.shelf, s.live, s.worth
-    s.shelves[:] = -1
-    s.scale[0] = 1e-300
-    for t in range(len(live)):
-        keys[t] = score(worth, t) if live[t] > 0 else 0.0
-        s.scale[0] = max(s.scale[0], keys[t])
-    for t in range(len(live) - 1, -1, -1):
-        shelf[t] = -1
-        if live[t] > 0:
-            _put(s.below, shelf, s.shelves, t, _shelf(s.scale, keys[t]))
-    counters[SHELF] = SHELVES
-    _clear(s, counters)
-
-
 @njit(cache=True)
 def _mark(
     kind: Bytes,
@@ -412,26 +281,26 @@ def _next_greedy(s: Residual, counters: Longs, guarded: bool) -> int:
     chosen = -1
     while aside < ASIDE:
         if counters[HEAPED] == 0:
-            _clear(s, counters)
+            clear(s, counters)
             if counters[HEAPED] == 0:
                 break
         t = heap[0]
         if live[t] <= 0:
-            _pop(keys, heap, counters)
+            pop(keys, heap, counters)
             continue
         now = score(worth, t)
         if now < keys[0]:
             # Decisions since have taken literals of t away. Scores only fall on their own, so the heap may be lazy.
-            at = _shelf(scale, now)
+            at = shelf_of(scale, now)
             if at >= counters[SHELF]:
                 keys[0] = now
-                _sink(keys, heap, counters[HEAPED], 0)
+                sink(keys, heap, counters[HEAPED], 0)
                 continue
-            _pop(keys, heap, counters)
+            pop(keys, heap, counters)
             if shelf[t] < 0:
-                _put(below, shelf, shelves, t, at)
+                put(below, shelf, shelves, t, at)
             continue
-        _pop(keys, heap, counters)
+        pop(keys, heap, counters)
         if not guarded or _allowed(s, counters, t):
             chosen = t
             break

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from headgate.operators.kernels import CHANCE, HEAPED, SHELF, SHELVES, Bytes, Floats, Ints, Longs, unfold
-from headgate.operators.schedule.kernels import entry, heapify, push, score
+from headgate.operators.schedule.kernels import entry
+from headgate.operators.schedule.shelves import heapify, push, score
 
 
 @entry
