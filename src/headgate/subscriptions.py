@@ -7,7 +7,7 @@ caret and changes nothing. `compile` is incremental: a new plan shares the segme
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
@@ -88,6 +88,11 @@ class Subscriptions:
     @property
     def streams(self) -> Mapping[str, Schema]:
         return self._catalogue.streams
+
+    @property
+    def published(self) -> Collection[str]:
+        """The streams that subscriptions PUBLISH."""
+        return self._catalogue.published.keys()
 
     # -- the life of a subscription
 

@@ -130,6 +130,8 @@ def test_a_sequence_needs_events_that_say_when_they_happened_and_begins_with_the
     text = "SELECT * FROM {0} AS a NEXT {{$2.name = $1.name}} {0} AS b"
     with running(tmp_path, engine="none") as made, made.client() as client:
         shared = Shared(made.broker.store.database)
+        with pytest.raises(BrokerError, match="nowhere, whose events do not say when they happened"):
+            client.subscribe("SELECT * FROM nowhere AS a NEXT {$2.vol > 1} nowhere AS b")
         client.declare("ticks", {"name": "string", "at": "bigint"}, "at")
         client.declare("trade", {"name": "string", "at": "timestamp"}, "at")
         with pytest.raises(BrokerError, match="ticks, whose events do not say when they happened"):
@@ -138,3 +140,6 @@ def test_a_sequence_needs_events_that_say_when_they_happened_and_begins_with_the
         _, last = client.publish("trade", [{"name": "x", "at": "2026-01-01T00:00:00Z"}])
         client.subscribe(text.format("trade"), stream="trade")
         assert shared.sequences() == last
+        made_of = "SELECT a.name AS name FROM trade AS a NEXT {$2.name = $1.name} trade AS b PUBLISH pairs"
+        client.subscribe(made_of, stream="trade")
+        client.subscribe("SELECT * FROM pairs AS a NEXT {$2.name = $1.name} pairs AS b")

@@ -62,6 +62,8 @@ class Broker:
         self.id = identity_of(settings.data)
         self.leader = False
         self._matching = False
+        self.watermark: float | None = None
+        """Up to when sequences are decided, as their query told last."""
         self.started = time.time()
         self._book = ThreadPoolExecutor(1, "headgate-book")
         self._subscribing = Subscribing(self.store, self.tickets, settings)
@@ -245,7 +247,7 @@ class Broker:
             self.numbers.gauges["book_version"] = float(said["version"])
             self.tail.wake()
         elif said.get("event") == "sequences" and said["watermark"]:
-            self.numbers.gauges["sequences_watermark_delay_seconds"] = said["at"] - said["watermark"] / 1e6
+            self.watermark = said["watermark"] / 1e6
             self.tail.wake()
         elif said.get("event") == "ended":
             self.numbers.count("matching_restarts_total")

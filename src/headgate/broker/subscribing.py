@@ -96,7 +96,7 @@ class Subscribing:
                 self._outbox.begin(pushed, self._store.logs.last_notification())
             self._store.add_all(book)
             if any("sequence" in g.row.delivery for g in made):
-                for given in made:
+                for given in (g for g in made if "sequence" in g.row.delivery):
                     self._must_have_clocks(book[given.row.subscription]["text"])
                 Shared(self._store.database).begin_sequences(self._store.logs.last())
         return made
@@ -109,9 +109,9 @@ class Subscribing:
 
     def _must_have_clocks(self, text: str) -> None:
         """The sequences of all owners share one time, so it has to be that of clocks."""
-        known = self._store.look().streams
+        known = self._store.look()
         for name in dict.fromkeys(n.name for n in walk(parse_body(text)) if isinstance(n, Stream)):
-            if name in known and known[name].time_kind is not Kind.TIMESTAMP:
+            if name not in known.published and known.streams[name].time_kind is not Kind.TIMESTAMP:
                 hint = "declare the stream with a TIMESTAMP as its TIME"
                 raise UsageError(f"a sequence reads {name}, whose events do not say when they happened", hint)
 

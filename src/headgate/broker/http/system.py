@@ -45,6 +45,9 @@ async def metrics(request: Request) -> Response:
         "ready": float(broker.ready),
         "leader": float(broker.leader),
     }
+    if broker.watermark is not None:
+        # As of now: if time stands still, this must grow.
+        gauges["sequences_watermark_delay_seconds"] = time.time() - broker.watermark
     try:
         gauges["subscriptions"] = float(await broker.reading(broker.tickets.count))
         gauges["dead_letters"] = float(await broker.reading(broker.outbox.letter_count))

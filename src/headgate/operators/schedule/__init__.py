@@ -36,7 +36,7 @@ from headgate.operators.kernels import (
     Residual,
     gather,
     unfold,
-)  # fmt: skip
+)
 from headgate.operators.program import Program
 from headgate.operators.ranking import net_savings
 from headgate.operators.schedule import kernels
