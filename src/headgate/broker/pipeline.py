@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
 from headgate.spark.batch import match
-from headgate.spark.session import is_connect, spark_session
+from headgate.spark.session import spark_session
 from headgate.spark.source import HeadgateSource
 from headgate.spark.stream import Running, start
 from headgate.store import Store
@@ -36,9 +36,6 @@ from headgate.subscriptions import Subscriptions
 
 NAME = "headgate-broker"
 CONF = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.streaming.pollingDelay": "50ms",
     # A micro-batch is small and its plan always the same. What Java would spend on the last bit of speed, and Spark on
@@ -46,6 +43,8 @@ CONF = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.sql.adaptive.enabled": "false",
 }
+ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+"""Without a cluster nobody else need reach the driver."""
 _LOOK_S = 0.5
 SEQUENCES_TRIGGER = "1 second"
 """State that waits for the clock is looked at in every batch, also in empty ones."""
@@ -83,11 +82,15 @@ class Queries:
 
 
 def session(master: str | None) -> SparkSession:
-    local = master is None or master.startswith("local")
-    spark = spark_session(master or "local[2]", NAME, CONF if local else None, ui=False)
-    if not is_connect(spark):
+    where = master or "local[2]"
+    far = where.startswith("sc://")
+    spark = spark_session(where, NAME, None if far else CONF | (ALONE if where.startswith("local") else {}), ui=False)
+    if not far:
         spark.sparkContext.setLogLevel("ERROR")
     warm(spark)
+    if not far:
+        # A small batch is soon done: what it costs is its tasks.
+        spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     spark.dataSource.register(HeadgateSource)
     return spark
 

@@ -19,7 +19,8 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -54,6 +55,7 @@ log = logging.getLogger("headgate.spark")
 
 AVAILABLE = "available"
 _PART = "__{}"
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _UNITS = "millisecond|second|minute|hour|day"
 
 
@@ -179,10 +181,25 @@ def start(
     writer = whole.writeStream.queryName(name).option("checkpointLocation", str(checkpoint)).foreachBatch(batches)
     if trigger is not None:
         writer = writer.trigger(availableNow=True) if trigger == AVAILABLE else writer.trigger(processingTime=trigger)
-    running = Running(writer.start(), numbers, listener, batches.publisher)
+    with _partitions(spark, stateful):
+        running = Running(writer.start(), numbers, listener, batches.publisher)
     if batches.publisher is not None:
         batches.publisher.follow()
     return running
+
+
+@contextmanager
+def _partitions(spark: SparkSession, buckets: int) -> Iterator[None]:
+    """A query takes the settings that its session has when it starts, and keeps its partitions: not more than buckets."""
+    wanted = spark.conf.get(_PARTITIONS) if buckets else None
+    if wanted is None or int(wanted) <= buckets:
+        yield
+        return
+    spark.conf.set(_PARTITIONS, str(buckets))
+    try:
+        yield
+    finally:
+        spark.conf.set(_PARTITIONS, wanted)
 
 
 def _stateful(spark: SparkSession, checkpoint: str, parts: Parts, wanted: bool | None, buckets: int | None) -> int:

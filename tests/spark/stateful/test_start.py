@@ -173,6 +173,22 @@ def test_a_checkpoint_that_was_begun_without_state_leaves_sequences_out(
     assert "was begun without state: 1 sequences are left out" in caplog.text
 
 
+def test_a_query_has_no_more_partitions_than_buckets(spark: SparkSession, tmp_path: Path, store: Store) -> None:
+    feed = Feed(spark, tmp_path / "in")
+    feed.add(("a", "IBM", 1, 1))
+    key = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(key)
+    assert before is not None
+    spark.conf.set(key, "200")
+    try:
+        start(feed.frame(), store, checkpoint=tmp_path / "state", event_id="id", trigger="available", buckets=3).wait()
+        assert spark.conf.get(key) == "200", "the session's own setting is as it was"
+    finally:
+        spark.conf.set(key, before)
+    kept = [p.name for p in (tmp_path / "state" / "state" / "0").iterdir() if p.name.isdigit()]
+    assert sorted(kept) == ["0", "1", "2"]
+
+
 def test_wrong_settings_are_said_before_the_query_starts(spark: SparkSession, tmp_path: Path, store: Store) -> None:
     feed = Feed(spark, tmp_path / "in")
     with pytest.raises(UsageError, match=r"idle= needs a query that goes on"):
