@@ -20,8 +20,6 @@ from benchmarks.peers.harness import SYSTEMS
 
 PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
 FIGURES = ROOT / "docs" / "figures"
-SHOWN = ("peers-bridge", "peers-stocks", "peers-attributes")
-"""Pictures small and telling enough to be kept with the page."""
 BEGIN, END = "<!-- in short: begin -->", "<!-- in short: end -->"
 MOST_ROWS, MOST_COLUMNS, WIDEST = 14, 9, 40
 Rows = dict[str, list[Row]]
@@ -83,6 +81,20 @@ def plain(rows: list[Row]) -> list[Row]:
     return [{**r, "system": r["system"].replace("headgate", "Headgate")} for r in rows]
 
 
+# -- pictures
+
+
+def part_of(picture: str) -> str | None:
+    """The part that drew a picture: the longest whose name it begins with."""
+    return max((p for p in PARTS if re.match(rf"{re.escape(p)}\b|{re.escape(p)}_", picture)), key=len, default=None)
+
+
+def shown(part: str) -> Iterator[str]:
+    for file in sorted(FIGURES.glob("*.png"), key=lambda f: (len(f.stem), f.stem)):
+        if part_of(file.stem) == part:
+            yield f"![{file.stem}](figures/{file.name})\n"
+
+
 # -- peers
 
 
@@ -127,8 +139,7 @@ def peer_tables(rows: Rows) -> Iterator[str]:
             + ", ".join(f"{figure(n)} at {figure(x)}" for x, n in counted.items())
             + ".\n"
         )
-        if f"peers-{table}" in SHOWN and (FIGURES / f"peers-{table}.png").exists():
-            yield f"![{heading}](figures/peers-{table}.png)\n"
+        yield from shown(part)
     yield from _others(rows)
 
 
@@ -206,6 +217,7 @@ def paper_tables(rows: Rows) -> Iterator[str]:
                 groups.setdefault(_group(row), []).append(row)
         for name, members in groups.items():
             yield from _table(name, members)
+        yield from shown(part)
 
 
 def _group(row: Row) -> str:
@@ -318,9 +330,12 @@ def main() -> None:
     if not rows:
         raise SystemExit(f"{folder} has no rows: run `make bench` first")
     FIGURES.mkdir(exist_ok=True)
-    for name in SHOWN:
-        if (folder / f"{name}.png").exists():
-            shutil.copyfile(folder / f"{name}.png", FIGURES / f"{name}.png")
+    for old in FIGURES.glob("*.png"):
+        if part_of(old.stem) in rows:
+            old.unlink()
+    for picture in folder.glob("*.png"):
+        if part_of(picture.stem) in rows:
+            shutil.copyfile(picture, FIGURES / picture.name)
     text = page(rows, given.scale)
     PAGE.write_text(text, "utf-8")
     README.write_text(paste(README.read_text("utf-8"), cut(text)), "utf-8")

@@ -20,6 +20,13 @@ from headgate.covering.domain import BOTTOM, TOP, Cut, double_of
 from headgate.covering.portion import PRESENT
 from headgate.covering.reading import Source, checked, schema_of, union_of
 
+PAPER_ACTIVE = {
+    ("m = 10 and 15", "pairwise"): (0.15, "about 15 %"),
+    ("m = 10 and 15", "group"): (0.10, "below 10 %"),
+    ("m = 20", "pairwise"): (0.50, "below 50 %"),
+    ("m = 20", "group"): (0.33, "33 %"),
+}
+"""The share of 5,000 subscriptions that stays active, as the paper's text gives it."""
 Row = Mapping[str, Any]
 Plot = Callable[[Axes, Sequence[Row]], None]
 
@@ -96,6 +103,9 @@ def _growth(ax: Axes, rows: Sequence[Row]) -> None:
     for mode, style in (("pairwise", "^:"), ("MCS + RSPC", "s--"), ("exact", "o-")):
         some = [r for r in rows if r["mode"] == mode]
         _lines(ax, some, "subscriptions", "active", lambda r: f"{r['mode']}, m = {r['m']}", style)
+    for (count, mode), (share, words) in PAPER_ACTIVE.items():
+        marker = "^" if mode == "pairwise" else "o"
+        ax.plot(5_000, share * 5_000, marker, color="black", fillstyle="none", label=f"paper, {mode}, {count}: {words}")
     ax.set(xlabel="subscriptions", ylabel="active")
 
 

@@ -136,7 +136,7 @@ def run(scale: str, out: Path) -> Iterator[Row]:
 
 
 def plot(rows: list[Row], to: Path) -> None:
-    """Left the nodes, right the seconds, both against the number of queries; the paper's in grey."""
+    """Left the nodes, right the seconds, both against the number of queries; crosses are the paper's, at its sizes."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -145,18 +145,19 @@ def plot(rows: list[Row], to: Path) -> None:
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 5))
     nodes = [r for r in rows if r["table"] == "nodes"]
     queries = [r["queries"] for r in nodes]
-    for key, label, style in (("nodes", "before restriction", "o-"), ("restricted", "after", "s-")):
-        left.plot(queries, [r[key] for r in nodes], style, label=label)
-        paper = [r[f"paper_{key}"] for r in nodes]
-        if None not in paper:
-            left.plot(queries, paper, style, color="grey", alpha=0.6, label=f"{label}, paper")
+    for number, (key, label) in enumerate((("nodes", "before restriction"), ("restricted", "after"))):
+        left.plot(queries, [r[key] for r in nodes], "o-", color=f"C{number}", label=label)
+        nodes_told = [both[number] for both in PAPER_NODES.values()]
+        left.plot(list(PAPER_NODES), nodes_told, "x:", color=f"C{number}", label=f"{label}, paper")
     left.set(xlabel="queries", ylabel="BDD nodes", ylim=(0, None))
     for column, colour in (("15.4%", "tab:green"), ("100%", "tab:orange"), ("SiSL 100%", "tab:blue")):
         timed = [r for r in rows if r.get("density") == column]
-        for key, style in (("engine_s", "o-"), ("scalar_s", "s--"), ("paper_s", "x:")):
-            seconds = [r[key] for r in timed]
-            if None not in seconds:
-                right.plot(queries, seconds, style, color=colour, label=f"{column} {key.removesuffix('_s')}")
+        for key, style in (("engine_s", "o-"), ("scalar_s", "s--")):
+            right.plot(
+                queries, [r[key] for r in timed], style, color=colour, label=f"{column} {key.removesuffix('_s')}"
+            )
+        told = [seconds[_COLUMNS.index(column)] for seconds in PAPER_SECONDS.values()]
+        right.plot(list(PAPER_SECONDS), told, "x:", color=colour, label=f"{column} paper")
     right.set(xlabel="queries", ylabel="seconds per 1000 messages", yscale="log")
     left.legend(fontsize="small")
     right.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))

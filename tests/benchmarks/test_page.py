@@ -48,6 +48,14 @@ def test_the_page_names_the_parts_that_were_not_run() -> None:
     assert "Not run this time: peers-ranges, peers-events, " in page.page(ROWS, "small")
 
 
+def test_a_picture_is_shown_with_the_part_that_drew_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("filters", "filters-million", "covering_figure_4", "covering_figure_10"):
+        (tmp_path / f"{name}.png").touch()
+    monkeypatch.setattr(page, "FIGURES", tmp_path)
+    assert list(page.shown("filters")) == ["![filters](figures/filters.png)\n"]
+    assert [line[2:20] for line in page.shown("covering")] == ["covering_figure_4]", "covering_figure_10"]
+
+
 def test_the_table_is_pasted_between_the_marks() -> None:
     readme = f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n"
     assert page.paste(readme, "| new |") == f"before\n{page.BEGIN}\n| new |\n{page.END}\nafter\n"
