@@ -24,6 +24,7 @@ import xxhash
 from headgate.errors import EnvironmentProblem, PlanError
 from headgate.operators import travel
 from headgate.plan import Plan
+from headgate.spark.settled import grown
 
 FOLDER = "HEADGATE_CACHE"
 """The environment variable that names the folder; by default one of this user in the folder for temporary files."""
@@ -93,6 +94,7 @@ def plan(filed: Filed, fetches: Sequence[tuple[str, Fetch]], operators: bytes = 
     found = _opened.get(key)
     if found is None:
         found = _opened[key] = Plan.open(path(filed, fetches), travel.unpack(operators) if operators else ())
+        grown()
         while len(_opened) > _OPEN_PLANS:
             _opened.popitem(last=False)
     _opened.move_to_end(key)

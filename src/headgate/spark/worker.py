@@ -22,6 +22,7 @@ from headgate.plan import Plan, identity
 from headgate.schema import Path, Schema
 from headgate.spark import learned
 from headgate.spark.frame import BODY, EVENT, EVERY, STREAM
+from headgate.spark.settled import settle
 from headgate.spark.ship import Shipment, obtain
 
 if TYPE_CHECKING:
@@ -52,21 +53,21 @@ class Matching:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plans, gone = obtain(self.shipment)
         prepared = cache(lambda stream: Prepared(stream, plans, gone))
-        events, schema = 0, None
-        parts = (part for table in gathered(batches) for part in parts_of(table, self.stream))
-        if self.counting:
-            for table in _summed(self._one(prepared(stream), table) for stream, table in parts):
-                yield from table.to_batches()
-            learned.share(plans, self.shipment.operators, self.shipment.folder)
-            return
-        for stream, table in parts:
-            found = self._one(prepared(stream), table)
-            events, schema = events + len(table), found.schema
+        parts = ((prepared(s), t) for table in gathered(batches) for s, t in parts_of(table, self.stream))
+        for found in _summed(self._one(*part) for part in parts) if self.counting else self._rows(parts):
             yield from found.to_batches()
+        learned.share(plans, self.shipment.operators, self.shipment.folder)
+        settle()
+
+    def _rows(self, parts: Iterator[tuple[Prepared, pa.Table]]) -> Iterator[pa.Table]:
+        events, schema = 0, None
+        for prepared, table in parts:
+            found = self._one(prepared, table)
+            events, schema = events + len(table), found.schema
+            yield found
         if self.tally and schema is not None:
             row = {**dict.fromkeys(schema.names), "stream": self.stream, "output": str(events)}
-            yield from pa.Table.from_pylist([row], schema).to_batches()
-        learned.share(plans, self.shipment.operators, self.shipment.folder)
+            yield pa.Table.from_pylist([row], schema)
 
     def _one(self, prepared: Prepared, table: pa.Table) -> pa.Table:
         events = Events.of(table, prepared)

@@ -23,6 +23,7 @@ from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue
 from headgate.match.late import is_late
 from headgate.plan import Entry, Plan
+from headgate.plan.segment import collector_paused
 from headgate.plan.statics import FilterStatic
 from headgate.plan.tools import Tools
 from headgate.schema import Kind, Path, Schema
@@ -31,6 +32,7 @@ from headgate.sequences.filled import plain
 from headgate.sequences.levels import Subscription
 from headgate.sequences.shapes import Shapes
 from headgate.sequences.static.index import Conjunctions, StaticIndex
+from headgate.spark.settled import grown
 from headgate.spark.stateful.groups import GLOBAL, Keys, Placement, placements
 
 _KEPT = 8
@@ -116,7 +118,9 @@ class SequenceBook:
         """The index of a group in a bucket; None if the group has nothing there."""
         key = (group, bucket if group == GLOBAL else -1)
         if key not in self._compiled:
-            self._compiled[key] = self._compile(*key)
+            with collector_paused():
+                self._compiled[key] = self._compile(*key)
+            grown()
         return self._compiled[key]
 
     def _compile(self, group: str, bucket: int) -> Compiled | None:
@@ -190,7 +194,8 @@ def opened(key: str, make: Callable[[], Plan], buckets: int) -> SequenceBook:
         name = f"{key}/{buckets}"
         found = _books.get(name)
         if found is None:
-            found = _books[name] = SequenceBook.of(make(), buckets)
+            with collector_paused():
+                found = _books[name] = SequenceBook.of(make(), buckets)
             while len(_books) > _KEPT:
                 _books.popitem(last=False)
         _books.move_to_end(name)

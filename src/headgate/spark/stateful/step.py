@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from headgate.errors import UsageError
 from headgate.spark.frame import EVENT
 from headgate.spark.session import DEFAULTS
+from headgate.spark.settled import settle
 from headgate.spark.stateful.buckets import ROWS, Bucket, Outcome, Sent, result_schema
 from headgate.spark.stateful.dealt import dealt
 from headgate.spark.stateful.kept import InMemory
@@ -98,6 +99,7 @@ def _whole(table: pa.Table, step: Stateful, event: Any, errors: bool) -> pa.Tabl
         kept = InMemory()
         bucket = Bucket(number, step.buckets)
         done += bucket.advance(book, (s for s in sent if s.kind != ROWS), step.timing, kept, final=True).tables
+    settle()
     empty = result_schema(event).empty_table()
     return result(pa.concat_tables([empty, *(t.cast(empty.schema) for t in done)]), errors, tally=False)
 
@@ -127,7 +129,7 @@ class Processor(StatefulProcessor):
             yield from self._advance(int(key[0]), [], timerValues.getCurrentProcessingTimeInMs())
 
     def close(self) -> None:
-        return None
+        settle()
 
     def _advance(self, number: int, sent: list[Sent], now: int) -> Iterator[Row]:
         step = self._step
