@@ -4,6 +4,9 @@ Each part is a process of its own and leaves its rows as JSON lines in `OUT/SCAL
 part whose file is there is not run again, so an interrupted run goes on where it stopped; `--fresh` begins anew, and
 `--only PART ...` runs some. A part that fails keeps what it printed in `PART.failed` and fails the run at its end.
 
+What takes one core shares the machine at the small scale: peers of the matchers on one core, the rest on another. What
+takes all of them, as Spark does, runs alone, and at the papers' sizes everything does.
+
 `python -m benchmarks.page` makes `docs/results.md` of the files.
 """
 
@@ -18,6 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -26,13 +30,14 @@ from typing import Any
 from benchmarks.measure import SCALES, Row
 
 ROOT = Path(__file__).parents[1]
+MATCHERS = "benchmarks.peers.matchers"
 PARTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "peers-bridge": ("benchmarks.peers.matchers", {"tables": ("bridge",)}),
-    "peers-ranges": ("benchmarks.peers.matchers", {"tables": ("ranges",)}),
-    "peers-events": ("benchmarks.peers.matchers", {"tables": ("events",)}),
-    "peers-attributes": ("benchmarks.peers.matchers", {"tables": ("attributes",)}),
-    "peers-abe": ("benchmarks.peers.matchers", {"tables": ("abe",)}),
-    "peers-stocks": ("benchmarks.peers.matchers", {"tables": ("stocks",)}),
+    "peers-bridge": (MATCHERS, {"tables": ("bridge",)}),
+    "peers-ranges": (MATCHERS, {"tables": ("ranges",)}),
+    "peers-events": (MATCHERS, {"tables": ("events",)}),
+    "peers-attributes": (MATCHERS, {"tables": ("attributes",)}),
+    "peers-abe": (MATCHERS, {"tables": ("abe",)}),
+    "peers-stocks": (MATCHERS, {"tables": ("stocks",)}),
     "peers-graphs": ("benchmarks.peers.graphs", {}),
     "peers-operators": ("benchmarks.peers.operators", {}),
     "peers-covering": ("benchmarks.peers.covering", {}),
@@ -55,6 +60,7 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
 """The module of each part and what its `run` gets besides the scale and the folder."""
 FULL_ONLY = ("spark", "broker", "chaos", "chaos-sequences")
 """Minutes each, and about services rather than speed beside others: `make bench` leaves them out."""
+ALL_CORES = ("peers-spark", "sequences-spark", *FULL_ONLY)
 
 
 def parts(scale: str) -> list[str]:
@@ -103,38 +109,52 @@ def one(name: str, scale: str, out: Path) -> None:
 
 def run(names: list[str], scale: str, out: Path, fresh: bool) -> list[str]:
     """The parts that failed."""
-    failed = []
+    wanted = []
     for name in names:
-        done = out / f"{name}.jsonl"
-        if done.exists() and not fresh:
+        if (out / f"{name}.jsonl").exists() and not fresh:
             print(f"{name}: done before", flush=True)
-            continue
-        begun = time.monotonic()
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.everything",
-            "--scale",
-            scale,
-            "--out",
-            str(out.parent),
-            "--part",
-            name,
-        ]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
-        with (out / f"{name}.log").open("w", encoding="utf-8") as log:
-            try:
-                code = subprocess.run(  # noqa: S603 - our own words
-                    command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=log, timeout=LIMIT_S[scale]
-                ).returncode
-            except subprocess.TimeoutExpired:
-                code = -1
-        print(
-            f"{name}: {'FAILED, see ' + log.name if code else 'done'} in {time.monotonic() - begun:.0f} s", flush=True
-        )
-        if code:
-            failed.append(name)
-    return failed
+        else:
+            wanted.append(name)
+    alone = [name for name in wanted if scale == "paper" or name in ALL_CORES]
+    # They are built by whoever is first: not by two at once.
+    peers = [name for name in wanted if name not in alone and PARTS[name][0] == MATCHERS]
+    rest = [name for name in wanted if name not in alone and name not in peers]
+    cores = sorted(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(2) as pool:
+        lanes = [pool.submit(_lane, lane, scale, out, core) for lane, core in ((peers, cores[0]), (rest, cores[-1]))]
+    return [name for lane in lanes for name in lane.result()] + _lane(alone, scale, out, None)
+
+
+def _lane(names: list[str], scale: str, out: Path, core: int | None) -> list[str]:
+    """One part after the other, on one core or on all; those that failed."""
+    return [name for name in names if not _done(name, scale, out, core)]
+
+
+def _done(name: str, scale: str, out: Path, core: int | None) -> bool:
+    begun = time.monotonic()
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.everything",
+        "--scale",
+        scale,
+        "--out",
+        str(out.parent),
+        "--part",
+        name,
+    ]
+    command += [] if core is None else ["--core", str(core)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
+    with (out / f"{name}.log").open("w", encoding="utf-8") as log:
+        try:
+            code = subprocess.run(  # noqa: S603 - our own words
+                command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=log, timeout=LIMIT_S[scale]
+            ).returncode
+        except subprocess.TimeoutExpired:
+            code = -1
+    how = f"FAILED, see {log.name}" if code else "done"
+    print(f"{name}: {how} in {time.monotonic() - begun:.0f} s", flush=True)
+    return code == 0
 
 
 def main() -> None:
@@ -144,9 +164,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=PARTS, default=[], metavar="PART")
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    parser.add_argument("--core", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     out = given.out / given.scale
     if given.part:
+        if given.core is not None:
+            os.sched_setaffinity(0, {given.core})
         one(given.part, given.scale, out)
         return
     out.mkdir(parents=True, exist_ok=True)

@@ -156,7 +156,7 @@ def _bookkeeping() -> Iterator[Row]:
 
 def _wall_time(scale: str) -> Iterator[Row]:
     """Whole events through the engine, with operators that take their time, learning as it goes."""
-    subscriptions, predicates, events = (200, 60, 3) if scale == "small" else (1_000, 200, 3)
+    subscriptions, predicates, events = (100, 40, 2) if scale == "small" else (1_000, 200, 3)
     w = workload(subscriptions, predicates, zipf=1.0)
     bodies = [
         ast.And(tuple(ast.Call("slow", (ast.Literal(int(t)),)) for t in w.members[a:b]))
