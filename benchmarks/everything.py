@@ -4,8 +4,8 @@ Each part is a process of its own and leaves its rows as JSON lines in `OUT/SCAL
 part whose file is there is not run again, so an interrupted run goes on where it stopped; `--fresh` begins anew, and
 `--only PART ...` runs some. A part that fails keeps what it printed in `PART.failed` and fails the run at its end.
 
-What takes one core shares the machine at the small scale: peers of the matchers on one core, the rest on another. What
-takes all of them, as Spark does, runs alone, and at the papers' sizes everything does.
+What takes one core shares the machine at the small scale: peers of the matchers on one core, the rest on another. Some
+parts run alone, and at the papers' sizes all do.
 
 `python -m benchmarks.page` makes `docs/results.md` of the files.
 """
@@ -60,7 +60,8 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
 """The module of each part and what its `run` gets besides the scale and the folder."""
 FULL_ONLY = ("spark", "broker", "chaos", "chaos-sequences")
 """Minutes each, and about services rather than speed beside others: `make bench` leaves them out."""
-ALL_CORES = ("peers-spark", "sequences-spark", *FULL_ONLY)
+ALONE = ("operators", "peers-spark", "sequences-spark", *FULL_ONLY)
+"""Spark takes all cores; and what holds itself to a few milliseconds wants quiet."""
 
 
 def parts(scale: str) -> list[str]:
@@ -115,7 +116,7 @@ def run(names: list[str], scale: str, out: Path, fresh: bool) -> list[str]:
             print(f"{name}: done before", flush=True)
         else:
             wanted.append(name)
-    alone = [name for name in wanted if scale == "paper" or name in ALL_CORES]
+    alone = [name for name in wanted if scale == "paper" or name in ALONE]
     # They are built by whoever is first: not by two at once.
     peers = [name for name in wanted if name not in alone and PARTS[name][0] == MATCHERS]
     rest = [name for name in wanted if name not in alone and name not in peers]
