@@ -157,6 +157,8 @@ def test_a_wrong_or_revoked_key_or_one_without_the_scope_is_refused(broker: Runn
 
 def test_publishers_wait_while_matching_is_behind(tmp_path: Path) -> None:
     with running(tmp_path, engine="none", backlog=10) as broker:
+        broker.broker.publisher.look(now=True)
+        assert broker.broker.publisher.pending == 0, "an empty log waits for nobody"
         with broker.client() as client:
             client.declare("stock", {"vol": "bigint"})
         assert post(broker, json.dumps([{"vol": n} for n in range(8)])).status_code == 202

@@ -92,7 +92,9 @@ class Publisher:
         self._looked = moment
         self.last = self._logs.last()
         done = self._shared.progress()
-        self._pending = max(0, self.last - (self._logs.first() - 1 if done is None else done))
+        if done is None:
+            done = max(0, self._logs.first() - 1)  # an empty log has no first event
+        self._pending = max(0, self.last - done)
 
     def _work(self) -> None:
         while (first := self._queue.get()) is not None:
