@@ -30,8 +30,8 @@ from headgate.events import decode
 from headgate.schema import Schema
 from headgate.spark.stateful.book import SequenceBook
 from headgate.spark.stateful.buckets import EVENTS, TICK, Bucket, Sent
-from headgate.spark.stateful.kept import InMemory
 from headgate.spark.stateful.route import dated, parcels
+from headgate.spark.stateful.state_storage import InMemory
 from headgate.spark.stateful.watermark import Timing
 from headgate.store import Store
 

@@ -29,12 +29,12 @@ from benchmarks.papers.sequences_workload import SCHEMA, TEMPLATES, Setting, spi
 from headgate.events import decode
 from headgate.language.catalogue import Catalogue
 from headgate.language.spine import Spine
+from headgate.plan.compile_context import CompileContext
 from headgate.plan.statics import FilterStatic
-from headgate.plan.tools import Tools
 from headgate.schema import Schema
 from headgate.sequences.automaton import Options
 from headgate.sequences.engine import Index
-from headgate.sequences.levels import Subscription
+from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.shapes import Shapes
 
 mpl.use("Agg")
@@ -75,7 +75,7 @@ SCALES = {
 
 
 def compiled(plans: list[Spine], schema: Schema, options: Options | None = None) -> Index:
-    tools, catalogue = Tools(), Catalogue(streams={schema.stream: schema})
+    tools, catalogue = CompileContext(), Catalogue(streams={schema.stream: schema})
     static = FilterStatic.maker(tools.engine, tools.graphs, catalogue)
     return Index([Subscription(f"q{i}", spine) for i, spine in enumerate(plans)], static=static, options=options)
 

@@ -26,7 +26,7 @@ from headgate.language.scopes import check_pattern
 from headgate.language.spine import DUR, Spine
 from headgate.schema import Schema
 from headgate.sequences.algebra import simplify
-from headgate.sequences.filled import Filled, Part, part
+from headgate.sequences.parameterized import Parameterized, Part, part
 
 DISCRETE, CONTINUOUS, DOMAIN, RANGES = 4, 4, 100, 25
 SCHEMA = Schema.of(
@@ -200,7 +200,7 @@ def _step(known: dict[tuple[object, ...], Part], s: Steps, k: int, *, rise: bool
             base = ast.Arithmetic("*", ast.Literal(1.01), ast.Attribute(("#0", s.varying)))
             made.append(ast.Compare(">", ast.Attribute((f"#{k}", s.varying)), base))
         known[key] = part(ast.And(tuple(made)))
-    return Filled(known[key].skeleton, tuple(c for _, constants in atoms for c in constants))
+    return Parameterized(known[key].skeleton, tuple(c for _, constants in atoms for c in constants))
 
 
 def _within(known: dict[tuple[object, ...], Part], s: Steps, k: int, duration: int) -> Node:
@@ -209,7 +209,7 @@ def _within(known: dict[tuple[object, ...], Part], s: Steps, k: int, duration: i
     if key not in known:
         limit = ast.Compare("<=", ast.Attribute((DUR,)), ast.Literal(duration))
         known[key] = part(ast.And((limit, ast.Compare("=", ast.Attribute((f"#{k}", name)), _hole(0, "INT")))))
-    return Filled(known[key].skeleton, constants)
+    return Parameterized(known[key].skeleton, constants)
 
 
 def texts(template: str, count: int, setting: Setting | None = None) -> list[str]:

@@ -36,10 +36,10 @@ from headgate.language.scopes import check_pattern
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
 from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
+from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.covered import cover_of
 from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
-from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Schema, Type
 from headgate.sequences.shapes import Keys
 
@@ -51,8 +51,8 @@ class Subscriptions:
     """A book. Not safe for use by several threads at once; plans made from it are."""
 
     def __init__(self, operators: Iterable[Any] = (), *, limits: Limits = LIMITS) -> None:
-        self._tools = Tools(operators)
-        self._catalogue = Catalogue(operators=Signatures(self._tools.registry))
+        self._context = CompileContext(operators)
+        self._catalogue = Catalogue(operators=Signatures(self._context.registry))
         self._limits = limits
         self._folder = FilePath()
         self._entries: dict[str, Entry] = {}
@@ -410,10 +410,10 @@ class Subscriptions:
             self._plan, self._merge = self._sampled(sample), None
         elif self._merge is not None and self._merge.done:
             self._merge.changed.update(self._changed)
-            self._plan, self._merge = self._merge.plan(self._entries, self._catalogue, self._tools), None
+            self._plan, self._merge = self._merge.plan(self._entries, self._catalogue, self._context), None
         else:
             self._plan = Plan.of(
-                self._entries, self._catalogue, self._tools, self._plan, list(self._changed), cover=self._cover
+                self._entries, self._catalogue, self._context, self._plan, list(self._changed), cover=self._cover
             )
             if self._merge is not None:
                 self._merge.changed.update(self._changed)
@@ -432,11 +432,11 @@ class Subscriptions:
         samples = {}
         for stream, events in sample.items():
             samples[stream] = decode(events, self._catalogue.stream(stream)).columns
-        return Plan.of(self._entries, self._catalogue, self._tools, None, [], samples, cover=self._cover)
+        return Plan.of(self._entries, self._catalogue, self._context, None, [], samples, cover=self._cover)
 
     def part(self, names: Iterable[str]) -> Plan:
         """A plan of some of the subscriptions alone, with the streams of the whole book: a shard of a large one."""
-        return Plan.of({name: self._entry(name) for name in names}, self._catalogue, self._tools, None, [])
+        return Plan.of({name: self._entry(name) for name in names}, self._catalogue, self._context, None, [])
 
 
 def _as(tokens: Tokens) -> int:

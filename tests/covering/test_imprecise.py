@@ -11,7 +11,7 @@ from tests.covering.texts import MODES, SCHEMA, filters
 
 import headgate as hg
 from headgate.covering.imprecise import Answer, Range, match
-from headgate.covering.reading import Source, checked, union_of
+from headgate.covering.parse_boxes import Source, checked, union_of
 from headgate.errors import EventError, UsageError
 from headgate.language.parser import parse_body
 from headgate.oracle.filters import truth

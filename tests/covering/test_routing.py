@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headgate.covering.boxes import Union
 from headgate.covering.decision import Procedure
 from headgate.covering.network import Network, found_probability, loss_probability
-from headgate.covering.reading import Source, checked, read_union, schema_of, union_of
+from headgate.covering.parse_boxes import Source, checked, read_union, schema_of, union_of
 from headgate.covering.routing import LOCAL, Router, Subscribe, Unsubscribe
 from headgate.errors import UnknownName, UsageError
 

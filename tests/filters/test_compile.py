@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headgate.columns import Columns
-from headgate.filters import opening
+from headgate.filters import lane_selection
 from headgate.filters.compile import Options, Where
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.language.forms import cut
@@ -20,9 +20,9 @@ KEYS = [f"key = {k}" for k in range(200)]
 
 @pytest.fixture(autouse=True)
 def lanes_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that two hundred subscriptions show what thousands would; `test_opening` has the real costs."""
-    monkeypatch.setattr(opening, "LANE", 0.0)
-    monkeypatch.setattr(opening, "COLUMN", 0.0)
+    """So that two hundred subscriptions show what thousands would; `test_lane_selection` has the real costs."""
+    monkeypatch.setattr(lane_selection, "LANE", 0.0)
+    monkeypatch.setattr(lane_selection, "COLUMN", 0.0)
 
 
 def index(texts: list[str], missing: str = "null", sample: Columns | None = None, **options: Any) -> FilterIndex:

@@ -18,11 +18,11 @@ from headgate.language.ast import Pattern
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
 from headgate.language.scopes import check_pattern
+from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.statics import FilterStatic
-from headgate.plan.tools import Signatures, Tools
 from headgate.sequences.automaton import Options
 from headgate.sequences.engine import Index
-from headgate.sequences.levels import Subscription
+from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.static.index import Conjunctions, Static
 
 STREAM = "CREATE STREAM cam (id BIGINT, place STRING, people BIGINT, at BIGINT) TIME at;"
@@ -143,8 +143,8 @@ def compared(event: Any, op: str, value: Any, constant: Any) -> bool:
 
 
 def by_engine(texts: dict[str, str], batches: Any, missing: str, options: Options, *, operators: bool) -> Found:
-    tools = Tools([compared])
-    catalogue = Catalogue({s.stream: s for s in SCHEMAS}, Signatures(tools.registry))
+    context = CompileContext([compared])
+    catalogue = Catalogue({s.stream: s for s in SCHEMAS}, Signatures(context.registry))
     subscriptions = []
     for name, text in texts.items():
         pattern = parse_body(asking(text) if operators else text)
@@ -154,7 +154,7 @@ def by_engine(texts: dict[str, str], batches: Any, missing: str, options: Option
         subscriptions.append(Subscription(name, scoped.spine, missing))
         if scoped.spine.publish is not None:
             catalogue.streams[scoped.spine.publish] = scoped.spine.schema
-    static: Static = FilterStatic.maker(tools.engine, tools.graphs, catalogue) if operators else Conjunctions
+    static: Static = FilterStatic.maker(context.engine, context.graphs, catalogue) if operators else Conjunctions
     session = Index(subscriptions, static, options, {s.stream: s for s in SCHEMAS}).session()
     found: Found = {name: [] for name in texts}
     for batch in batches:

@@ -13,7 +13,7 @@ import pytest
 
 from headgate.errors import DuplicateName, EnvironmentProblem, UnknownName, UsageError
 from headgate.operators import VAR, Operator, Registry, operator, registry
-from headgate.operators.travel import pack, unpack
+from headgate.operators.operator_pickling import pack, unpack
 
 
 @operator(cost=2.0, needs=["image"])
@@ -122,7 +122,7 @@ def test_an_operator_of_a_module_travels_by_name(tmp_path: Path) -> None:
     )
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "import brought; from headgate.operators.travel import pack, unpack\n"
+        "import brought; from headgate.operators.operator_pickling import pack, unpack\n"
         "sent = pack([brought.twice]); assert b'brought:twice' in sent\n"
         "(back,) = unpack(sent); assert back is brought.twice\n"
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headgate import Subscriptions, operator
 from headgate.errors import UnknownName
-from headgate.filters.meaning import Meanings
+from headgate.filters.equivalence import Meanings
 from headgate.language.catalogue import Catalogue
 from headgate.language.forms import cut
 from headgate.language.parser import parse_body

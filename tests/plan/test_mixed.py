@@ -99,7 +99,7 @@ def test_a_saved_plan_matches_alike_when_it_is_given_the_operators(tmp_path: Pat
     made = book()
     plan = made.compile()
     plan.save(tmp_path / "book.plan")
-    again = hg.Plan.open(tmp_path / "book.plan", operators=list(made._tools.registry.values()))
+    again = hg.Plan.open(tmp_path / "book.plan", operators=list(made._context.registry.values()))
     assert again.match(EVENTS).equals(plan.match(EVENTS))
     assert again.fingerprint == plan.fingerprint
 

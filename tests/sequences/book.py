@@ -14,7 +14,7 @@ from headgate.oracle.sequences import Event, matches_of_all
 from headgate.schema import Schema
 from headgate.sequences.automaton import QUOTA, Options
 from headgate.sequences.engine import Index, Session
-from headgate.sequences.levels import Subscription
+from headgate.sequences.publish_levels import Subscription
 
 Row = tuple[Any, ...]
 STOCK = Schema.of("stock", {"name": "string", "price": "double", "vol": "bigint", "at": "bigint"}, "at")

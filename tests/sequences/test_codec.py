@@ -12,7 +12,7 @@ from tests.sequences.patterns import SCHEMAS, S, T, books, events
 
 from headgate.errors import PlanError
 from headgate.sequences.engine import Index
-from headgate.sequences.levels import Subscription
+from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.runs.codec import restore, save
 
 PAIR = "SELECT e1.price AS p, e2.price AS q FROM stock NEXT {$2.name = $1.name} stock"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.sequences.book import STOCK, columns_of, session_of, spines_of
 
 from headgate.sequences.explain import draw, dropped, runs_alive, tell
-from headgate.sequences.levels import Subscription
+from headgate.sequences.publish_levels import Subscription
 
 TEXT = """SELECT e1.name AS name FROM FILTER {DUR >= 10}
           (FILTER {vol > 5} (stock) FOLD {$2.name = $1.name, $2.price < $.price} stock AS low)"""

@@ -12,7 +12,7 @@ from tests.sequences.patterns import SCHEMAS, S, T, books, events
 from headgate.language.catalogue import Catalogue
 from headgate.language.spine import Spine
 from headgate.sequences.engine import Index
-from headgate.sequences.levels import Subscription
+from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.runs.codec import signature
 from headgate.sequences.shapes import Shapes
 

@@ -15,7 +15,7 @@ from tests.spark.test_stream import lines, stream
 from tests.spark.ticks import expected, found, frame, ticks
 
 import headgate as hg
-from headgate.operators import travel
+from headgate.operators import operator_pickling
 from headgate.operators.statistics import Prior, Statistics
 from headgate.spark import learned, match, start
 from headgate.store import Store
@@ -70,7 +70,7 @@ def test_operators_match_on_spark_as_in_process_and_teach_the_driver(
     # A second shipment of the same book takes part: the driver has never called the operator itself.
     learned._exchanges.clear()
     match(frame(spark, events), subs, event_id="id", plans=str(plans))
-    assert subs.compile().tools.engine.statistics.counts("near(20.0, 90.0)")[0] == pytest.approx(asked[0])
+    assert subs.compile().context.engine.statistics.counts("near(20.0, 90.0)")[0] == pytest.approx(asked[0])
 
 
 @pytest.mark.spark
@@ -95,10 +95,10 @@ def test_a_query_with_operators_matches_as_the_process_and_follows_its_book(
 
 
 def test_an_operator_of_a_module_travels_by_its_name_and_another_by_value() -> None:
-    by_name, by_value = travel.pack([near]), travel.pack([local()])
+    by_name, by_value = operator_pickling.pack([near]), operator_pickling.pack([local()])
     assert b"tests.spark.asked:near" in by_name
     assert len(by_name) < 200 < len(by_value)
-    assert travel.unpack(by_name) == [near]
+    assert operator_pickling.unpack(by_name) == [near]
 
 
 def test_several_processes_learn_together_as_one_that_sees_all_events(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from headgate.covering.boxes import TooWide
 from headgate.covering.coverset import CoverSet
-from headgate.covering.reading import Source, checked, union_of
+from headgate.covering.parse_boxes import Source, checked, union_of
 from headgate.errors import HeadgateError, UsageError
 from headgate.plan import Entry
 from headgate.schema import Schema

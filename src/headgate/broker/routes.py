@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.covering.boxes import TooWide, Union
-from headgate.covering.reading import Source, checked, union_of
+from headgate.covering.parse_boxes import Source, checked, union_of
 from headgate.covering.routing import LOCAL, Router
 from headgate.errors import HeadgateError
 from headgate.schema import Schema

@@ -11,7 +11,7 @@ import numpy as np
 from headgate.covering.boxes import TooWide, Union
 from headgate.covering.decision import Decision, Procedure, decide
 from headgate.covering.grid import Grid, Rows
-from headgate.covering.reading import Source, checked, schema_of, union_of
+from headgate.covering.parse_boxes import Source, checked, schema_of, union_of
 from headgate.covering.sequences import sequence_covered
 from headgate.language import ast
 from headgate.language.ast import Node

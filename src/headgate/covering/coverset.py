@@ -21,7 +21,7 @@ from headgate.covering.boxes import Union
 from headgate.covering.cover import Cover
 from headgate.covering.decision import Decision, Procedure, decide
 from headgate.covering.grid import Grid, Rows
-from headgate.covering.reading import Source, checked, schema_of, union_or_none
+from headgate.covering.parse_boxes import Source, checked, schema_of, union_or_none
 from headgate.errors import DuplicateName, UnknownName, UsageError
 from headgate.schema import Schema
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from headgate.columns import Columns
 from headgate.covering.coverset import BUDGET, CoverSet
 from headgate.covering.decision import Procedure
-from headgate.covering.reading import union_or_none
+from headgate.covering.parse_boxes import union_or_none
 from headgate.engine import Hits
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.language.ast import Path

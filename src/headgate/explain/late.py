@@ -26,7 +26,7 @@ from headgate.graphs.pattern import compile_pattern
 from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.printer import print_node
-from headgate.match.late import LateIndex, Trace, is_late
+from headgate.match.residual import LateIndex, Trace, is_late
 from headgate.operators.answer import ERROR, FALSE, TRUE, Answer
 from headgate.operators.constraint import compile_constraint
 from headgate.operators.explain import chains_of, evaluation

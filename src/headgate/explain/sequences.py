@@ -14,7 +14,7 @@ from headgate.language.spine import reads
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
 from headgate.sequences.explain import draw, tell
-from headgate.sequences.levels import Subscription
+from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.static.index import Static
 
 MOST_STEPS = 200

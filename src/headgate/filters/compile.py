@@ -32,9 +32,9 @@ from headgate.filters.formulas import (
     leaves_of,
     map_leaves,
 )
+from headgate.filters.lane_selection import LANE, Opening
 from headgate.filters.leaves import SHIFT
 from headgate.filters.lookup import Lookup
-from headgate.filters.opening import LANE, Opening
 from headgate.filters.program import Budget, Builder
 from headgate.filters.rows import SETS, Family, Keys, Reach, Rows, make_rows, pack, unpack
 from headgate.filters.selectivity import Selectivity

@@ -16,7 +16,7 @@ from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex
 from headgate.engine import Hits
 from headgate.filters.engine import FilterIndex
-from headgate.match.late import Failed, LateIndex
+from headgate.match.residual import Failed, LateIndex
 
 
 @dataclass

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.errors import HeadgateError
-from headgate.operators import travel
+from headgate.operators import operator_pickling
 from headgate.operators.answer import ERROR, Answer, WrongReturn, read
 from headgate.operators.event import Event
 from headgate.operators.predicate import Key
@@ -173,7 +173,7 @@ class Caller:
     def _submit(self, pool: Executor, request: Request) -> Future[Any] | Exception:
         try:
             if request.operator.concurrency == "processes":
-                packed = travel.pack([request.operator])
+                packed = operator_pickling.pack([request.operator])
                 return pool.submit(_in_process, packed, request.event, request.arguments)
             return pool.submit(_in_thread, request.operator, request.event, request.arguments)
         except Exception as problem:  # noqa: BLE001 - an operator that cannot travel is its own subscriptions' error
@@ -271,7 +271,7 @@ def _in_thread(operator: Operator, event: Event, arguments: tuple[Any, ...]) -> 
 
 
 def _in_process(packed: bytes, event: Event, arguments: tuple[Any, ...]) -> Any:
-    (operator,) = travel.unpack(packed)
+    (operator,) = operator_pickling.unpack(packed)
     return _whole(operator(event, *arguments))
 
 

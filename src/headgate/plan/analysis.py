@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
-from headgate.filters.meaning import Meanings
+from headgate.filters.equivalence import Meanings
 from headgate.language.catalogue import Catalogue
 from headgate.language.forms import cut, cut_text
 from headgate.language.tokens import tokenise

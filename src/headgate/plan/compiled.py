@@ -32,14 +32,14 @@ from headgate.language import ast
 from headgate.language.ast import Path
 from headgate.language.catalogue import Catalogue, nearest
 from headgate.language.forms import cut_text
-from headgate.match.late import LateIndex
+from headgate.match.residual import LateIndex
 from headgate.plan import file
+from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.imprecise import Imprecise
 from headgate.plan.segment import Entry, Segment, compile_segment
 from headgate.plan.sequences import Living
 from headgate.plan.session import Session, unusable
 from headgate.plan.statics import FilterStatic
-from headgate.plan.tools import Signatures, Tools
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
 
@@ -54,7 +54,7 @@ class Plan:
     segments: tuple[Segment, ...]
     dead: tuple[Dead | None, ...]
     """For each segment which of its slots are gone; None if none is."""
-    tools: Tools = field(default_factory=Tools, repr=False)
+    context: CompileContext = field(default_factory=CompileContext, repr=False)
     sessions: WeakSet[Session] = field(default_factory=WeakSet, init=False, repr=False, compare=False)
     """Those under way, whose runs `stats` counts."""
 
@@ -63,7 +63,7 @@ class Plan:
         cls,
         entries: Mapping[str, Entry],
         catalogue: Catalogue,
-        tools: Tools,
+        context: CompileContext,
         previous: Plan | None,
         changed: list[str],
         samples: Mapping[str, Columns] | None = None,
@@ -75,7 +75,7 @@ class Plan:
         schemas = kept.streams
         if previous is None:
             segment = compile_segment(entries, schemas, samples, cover=cover)
-            return cls(kept, (segment,), (None,), tools)._checked()
+            return cls(kept, (segment,), (None,), context)._checked()
         segments, dead = list(previous.segments), [None if d is None else d.copy() for d in previous.dead]
         for name in changed:
             for i, segment in enumerate(segments):
@@ -93,12 +93,12 @@ class Plan:
         if new:
             segments.append(compile_segment(new, schemas, cover=cover))
             dead.append(None)
-        return cls(kept, tuple(segments), tuple(dead), tools)._checked()
+        return cls(kept, tuple(segments), tuple(dead), context)._checked()
 
     def _checked(self) -> Plan:
         """What is built beside the arrays is built now, so that its errors are those of `compile`."""
         for segment in self.segments:
-            self.tools.late(segment, self.catalogue)
+            self.context.late(segment, self.catalogue)
         self.sequences  # noqa: B018 - compiled here and kept
         return self
 
@@ -115,7 +115,7 @@ class Plan:
             slots = slots if dead is None else slots[~dead[slots]]
             if len(slots):
                 living.append((segment, slots))
-        return self.tools.sequences.index(living, self.catalogue)
+        return self.context.sequences.index(living, self.catalogue)
 
     def __len__(self) -> int:
         return sum(len(s) - (0 if d is None else int(d.sum())) for s, d in zip(self.segments, self.dead, strict=True))
@@ -205,7 +205,7 @@ class Plan:
         if slot in segment.sequence_slots:
             assert self.sequences is not None
             parts = None if event is None else self._replayed(streams_of(name, self.sequences), event)
-            static = FilterStatic.maker(self.tools.engine, self.tools.graphs, self.catalogue)
+            static = FilterStatic.maker(self.context.engine, self.context.graphs, self.catalogue)
             return explain_sequence(name, entry.text, self.sequences, parts, static, self.sequences.streams)
         schema = self.schemas[entry.stream]
         body = cut_text(entry.text).body()
@@ -217,7 +217,7 @@ class Plan:
             lane = segment.filters[entry.stream].lane(int(plain[0]))
             return explain_filter(name, entry.text, body, row, schema, entry.missing, lane)
         slots = segment.late_slots[entry.stream]
-        late = self.tools.late(segment, self.catalogue)[entry.stream]
+        late = self.context.late(segment, self.catalogue)[entry.stream]
         columns = None if event is None else _first(event, schema, needs | late.needs)
         at = int(np.flatnonzero(slots == slot)[0])
         return explain_late(
@@ -307,13 +307,13 @@ class Plan:
         """Map a saved plan; it is ready at once and takes memory only as it is used. Operators are code: bring them."""
         parts = dict(file.read(path))
         segments, dead = parts.pop("segments"), parts.pop("dead")
-        tools = Tools(operators)
-        return cls(Catalogue(operators=Signatures(tools.registry), **parts), segments, dead, tools)
+        context = CompileContext(operators)
+        return cls(Catalogue(operators=Signatures(context.registry), **parts), segments, dead, context)
 
     def parts(self) -> Iterator[tuple[Segment, Dead | None, Mapping[str, LateIndex]]]:
         """Each segment with its tombstones and its late indexes."""
         for segment, dead in zip(self.segments, self.dead, strict=True):
-            yield segment, dead, self.tools.late(segment, self.catalogue)
+            yield segment, dead, self.context.late(segment, self.catalogue)
 
     def labels(self, name: str) -> str | None:
         """The labels of a subscription as JSON."""

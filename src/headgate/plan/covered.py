@@ -12,7 +12,7 @@ from time import perf_counter
 
 from headgate.covering.cover import Cover, cover
 from headgate.covering.coverset import BUDGET, CoverSet
-from headgate.covering.reading import union_or_none
+from headgate.covering.parse_boxes import union_or_none
 from headgate.covering.sequences import sequence_covered
 from headgate.language import ast
 from headgate.language.forms import cut_text

@@ -18,7 +18,7 @@ import pyarrow as pa
 from headgate.columns import Columns
 from headgate.covering.boxes import Union
 from headgate.covering.imprecise import Answer, Range, match
-from headgate.covering.reading import union_or_none
+from headgate.covering.parse_boxes import union_or_none
 from headgate.errors import EventError, UsageError
 from headgate.events import Rejected, decode
 from headgate.language.forms import cut_text

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from threading import Thread
 
 from headgate.language.catalogue import Catalogue
+from headgate.plan.compile_context import CompileContext
 from headgate.plan.compiled import Plan
 from headgate.plan.segment import Entry, Segment, compile_segment
-from headgate.plan.tools import Tools
 
 LEAST = 10_000
 """Below so many subscriptions in deltas and under tombstones a merge is not worth its while."""
@@ -46,13 +46,13 @@ class Merge:
     def wait(self) -> None:
         self._thread.join()
 
-    def plan(self, entries: Mapping[str, Entry], catalogue: Catalogue, tools: Tools) -> Plan:
+    def plan(self, entries: Mapping[str, Entry], catalogue: Catalogue, context: CompileContext) -> Plan:
         """The merged plan with all that has changed since the snapshot."""
         if self._failure is not None:
             raise self._failure
         assert self._segment is not None
-        merged = Plan(self._catalogue, (self._segment,), (None,), tools)
-        return Plan.of(entries, catalogue, tools, merged, list(self.changed), cover=self._cover)
+        merged = Plan(self._catalogue, (self._segment,), (None,), context)
+        return Plan.of(entries, catalogue, context, merged, list(self.changed), cover=self._cover)
 
 
 def due(plan: Plan) -> bool:

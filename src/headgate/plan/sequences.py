@@ -21,7 +21,7 @@ from headgate.plan.segment import Entry, Segment
 from headgate.plan.statics import FilterStatic
 from headgate.sequences.automaton import QUOTA
 from headgate.sequences.engine import Index
-from headgate.sequences.levels import Subscription
+from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.shapes import Shapes
 from headgate.sequences.static.index import Static
 

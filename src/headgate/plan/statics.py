@@ -19,10 +19,10 @@ from headgate.graphs.engine import GraphEngine
 from headgate.language.ast import Node, Path
 from headgate.language.catalogue import Catalogue
 from headgate.language.forms import Cut, Form, Piece, Structure, cut_node, cut_skeleton
-from headgate.match.late import LateIndex, Open, compile_late, is_late
+from headgate.match.residual import LateIndex, Open, compile_late, is_late
 from headgate.operators.engine import OperatorEngine
 from headgate.schema import Schema
-from headgate.sequences.filled import Filled, plain
+from headgate.sequences.parameterized import Parameterized, plain
 from headgate.sequences.static.index import Static, StaticIndex, Undecided, Waiting
 
 
@@ -92,7 +92,7 @@ def _waits(nodes: Sequence[Node]) -> list[bool]:
     known: dict[int, bool] = {}
     found = []
     for node in nodes:
-        shape = node.skeleton if isinstance(node, Filled) else node
+        shape = node.skeleton if isinstance(node, Parameterized) else node
         if id(shape) not in known:
             known[id(shape)] = is_late(shape)
         found.append(known[id(shape)])
@@ -103,7 +103,7 @@ def _cuts(predicates: Sequence[tuple[Node, str]]) -> Iterator[tuple[Cut, str]]:
     """Predicates as filters; those of one skeleton are cut once."""
     known: dict[int, tuple[Structure, list[tuple[Form, tuple[int, ...]]]]] = {}
     for node, missing in predicates:
-        if not isinstance(node, Filled):
+        if not isinstance(node, Parameterized):
             yield cut_node(node), missing
             continue
         found = known.get(id(node.skeleton))

@@ -6,7 +6,7 @@ from headgate.language import ast
 from headgate.language.ast import TRUE, Node
 from headgate.language.spine import DUR, Merged, Source, Spine, Step, conjuncts
 from headgate.sequences.algebra import simplify
-from headgate.sequences.filled import plain
+from headgate.sequences.parameterized import plain
 from headgate.sequences.predicates import FOREVER, parts
 
 

@@ -15,8 +15,8 @@ import xxhash
 
 from headgate.columns import Column, Columns
 from headgate.schema import Kind, Schema, Type, format_path
-from headgate.sequences.accepted import Rows
 from headgate.sequences.identities import identities
+from headgate.sequences.match_rows import Rows
 from headgate.sequences.memory import Arrivals
 from headgate.sequences.tables import Ints
 

@@ -20,7 +20,7 @@ from headgate.language import ast
 from headgate.language.ast import TRUE, Node
 from headgate.language.spine import DUR, Accumulator, Source, Spine, Step, conjunction
 from headgate.schema import Path
-from headgate.sequences.filled import plain
+from headgate.sequences.parameterized import plain
 from headgate.sequences.predicates import FOREVER, Decided, Equality, event_paths, late_problem, parts, refer
 
 QUOTA = 1_000_000

@@ -21,16 +21,16 @@ from headgate.language import ast
 from headgate.language.ast import TRUE, Node, Path
 from headgate.language.spine import DUR
 from headgate.schema import Kind, Schema, Type
-from headgate.sequences.accepted import Output, Rows
 from headgate.sequences.arrivals import Clock, Problem, derived, merged_order
 from headgate.sequences.automaton import Automaton, Options, Slots, slots_of
-from headgate.sequences.filled import Filled, plain
 from headgate.sequences.index import Layout, Numbered, Programs, number
-from headgate.sequences.levels import Joined, Level, Levels, Producer, Subscription
+from headgate.sequences.match_rows import Output, Rows
 from headgate.sequences.matches import Matches
 from headgate.sequences.memory import Arrivals
+from headgate.sequences.parameterized import Parameterized, plain
 from headgate.sequences.pending import Pending
 from headgate.sequences.predicates import FOREVER, event_paths
+from headgate.sequences.publish_levels import Joined, Level, Levels, Producer, Subscription
 from headgate.sequences.runs.table import RunTable, subscriptions_after
 from headgate.sequences.static.index import Conjunctions, Static, StaticIndex
 from headgate.sequences.tables import Ints
@@ -203,7 +203,7 @@ class Index:
 
     @cached_property
     def _read(self) -> dict[str, frozenset[Path]]:
-        # Kept, because every batch asks, and with many patterns the walk through them costs more than the batch.
+        # StateStorage, because every batch asks, and with many patterns the walk through them costs more than the batch.
         found: dict[str, set[Path]] = {name: set(schema.time) for name, schema in self.plan.base.items()}
         for level in self.levels:
             for name, paths in level.reads.items():
@@ -233,7 +233,7 @@ class Index:
 
 def _shape(body: Node) -> int:
     """What the attributes of a predicate depend on: that of a hundred thousand is looked at once."""
-    return id(body.skeleton if isinstance(body, Filled) else body)
+    return id(body.skeleton if isinstance(body, Parameterized) else body)
 
 
 def _statics(slots: Slots, layout: Layout, static: Static) -> dict[int, tuple[StaticIndex, Ints]]:

@@ -17,8 +17,8 @@ from headgate.language.spine import DUR, rewrite
 from headgate.schema import Schema
 from headgate.sequences.automaton import Automaton, Options, State, Target, path_of
 from headgate.sequences.engine import Index, LevelIndex, Session
-from headgate.sequences.filled import plain
-from headgate.sequences.levels import Subscription
+from headgate.sequences.parameterized import plain
+from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.runs.table import RunTable
 from headgate.sequences.static.index import Conjunctions, Static
 from headgate.sequences.stepper import Run

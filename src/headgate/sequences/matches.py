@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from headgate.language.times import instant_text
 from headgate.schema import Kind, Type
-from headgate.sequences.accepted import Rows, match_id
 from headgate.sequences.arrivals import starts_after
+from headgate.sequences.match_rows import Rows, match_id
 from headgate.sequences.tables import Ints
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from headgate.language.ast import TRUE, Node, Path
 from headgate.language.normal import fold
 from headgate.language.spine import DUR, conjunction, conjuncts, rewrite
 from headgate.sequences.algebra import heads, is_late
-from headgate.sequences.filled import Filled, Part, part, plain
+from headgate.sequences.parameterized import Parameterized, Part, part, plain
 
 FOREVER = 2**63 - 1
 _HEAVY = ast.Like | ast.TextTest | ast.Matches | ast.Call | ast.Graph
@@ -57,7 +57,7 @@ def parts(predicate: Node, place: int, missing: str, *, keyed: bool = False) -> 
     """`keyed`: take out one equality for the AI index. In `default` mode equality has other rules, so none is."""
     if predicate is TRUE:
         return _NONE
-    if not isinstance(predicate, Filled):
+    if not isinstance(predicate, Parameterized):
         return _parts(predicate, place, missing, keyed)
     key = (id(predicate.skeleton), place, missing, keyed)
     known = _of_skeletons.get(key)
@@ -101,11 +101,11 @@ def is_static(node: Node, place: int) -> bool:
 
 def event_paths(node: Node) -> Node:
     """A static predicate as a filter on the event: `#k` goes from the paths."""
-    if isinstance(node, Filled):
+    if isinstance(node, Parameterized):
         known = _event_skeletons.get(id(node.skeleton))
         if known is None:
             known = _event_skeletons[id(node.skeleton)] = part(event_paths(node.skeleton)).skeleton
-        return Filled(known, node.values)
+        return Parameterized(known, node.values)
 
     def change(n: Node) -> Node | None:
         return ast.Attribute(n.path[1:], at=n.at) if isinstance(n, ast.Attribute) else None

@@ -22,7 +22,7 @@ from headgate.language.scopes import check_pattern
 from headgate.language.spine import Spine
 from headgate.language.tokens import Tokens, tokenise
 from headgate.sequences.algebra import simplify
-from headgate.sequences.filled import Part, part
+from headgate.sequences.parameterized import Part, part
 
 _LOOSE = ast.Compare | ast.Between | ast.In
 _FIXED = ast.Duration | ast.Span | ast.Instant | ast.Call | ast.Variable | ast.Graph | ast.Function

@@ -22,9 +22,9 @@ from pathlib import Path
 import xxhash
 
 from headgate.errors import EnvironmentProblem, PlanError
-from headgate.operators import travel
+from headgate.operators import operator_pickling
 from headgate.plan import Plan
-from headgate.spark.settled import grown
+from headgate.spark.gc_freeze import mark_long_lived
 
 FOLDER = "HEADGATE_CACHE"
 """The environment variable that names the folder; by default one of this user in the folder for temporary files."""
@@ -93,8 +93,8 @@ def plan(filed: Filed, fetches: Sequence[tuple[str, Fetch]], operators: bytes = 
     key = f"{filed.digest} {xxhash.xxh3_128_hexdigest(operators)}"
     found = _opened.get(key)
     if found is None:
-        found = _opened[key] = Plan.open(path(filed, fetches), travel.unpack(operators) if operators else ())
-        grown()
+        found = _opened[key] = Plan.open(path(filed, fetches), operator_pickling.unpack(operators) if operators else ())
+        mark_long_lived()
         while len(_opened) > _OPEN_PLANS:
             _opened.popitem(last=False)
     _opened.move_to_end(key)

@@ -38,7 +38,7 @@ def share(plans: Iterable[Plan], operators: bytes, where: Path | None = None) ->
     # A shared folder may be one that workers only read.
     folder = where if where is not None and os.access(where, os.W_OK) else cache.folder()
     file = folder / f"{xxhash.xxh3_128_hexdigest(operators)}.learned"
-    for statistics in {id(s): s for s in (plan.tools.engine.statistics for plan in plans)}.values():
+    for statistics in {id(s): s for s in (plan.context.engine.statistics for plan in plans)}.values():
         key = (id(statistics), file)
         known = _exchanges.get(key)
         if known is None or known[0]() is not statistics:

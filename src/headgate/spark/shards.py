@@ -39,12 +39,12 @@ def parted(subs: Subscriptions | Plan | Sequence[Plan], size: int = SHARD_SIZE) 
     entries = {n: found[0].entry(found[1]) for p in given for n in p.names() if (found := p.find(n)) is not None}
     last = given[-1]
     plain, stateful = ({n: e for n, e in entries.items() if is_sequence(e.text) == wanted} for wanted in (False, True))
-    return [Plan.of(plain, last.catalogue, last.tools, None, [])], _uncompiled(stateful, last)
+    return [Plan.of(plain, last.catalogue, last.context, None, [])], _uncompiled(stateful, last)
 
 
 def _uncompiled(entries: Mapping[str, Entry], beside: Plan) -> Plan:
     """A plan of sequences that compiles nothing: the stateful step does that, group by group."""
-    return Plan(beside.catalogue, (compile_segment(entries, beside.catalogue.streams),), (None,), beside.tools)
+    return Plan(beside.catalogue, (compile_segment(entries, beside.catalogue.streams),), (None,), beside.context)
 
 
 def _cut(subs: Subscriptions, size: int) -> tuple[list[Plan], Plan | None]:

@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
-from headgate.operators import travel
+from headgate.operators import operator_pickling
 from headgate.plan import Plan
 from headgate.spark import cache, learned
 from headgate.spark.cache import Fetch, Filed
@@ -113,8 +113,8 @@ def obtain_sequences(shipment: Shipment) -> Plan:
 
 def packed_operators(plans: Sequence[Plan]) -> bytes:
     """The users' operators of some plans, as code."""
-    known = {name: operator for plan in plans for name, operator in plan.tools.registry.items()}
-    return travel.pack(known.values()) if known else b""
+    known = {name: operator for plan in plans for name, operator in plan.context.registry.items()}
+    return operator_pickling.pack(known.values()) if known else b""
 
 
 def _file(plan: Plan, where: Path | None) -> Filed:

@@ -42,7 +42,7 @@ from headgate.spark.session import is_connect
 from headgate.spark.shards import SHARD_SIZE, Parts
 from headgate.spark.ship import packed_operators, ship
 from headgate.spark.sinks import Each, Notifications, Sink, sink_of
-from headgate.spark.stateful.account import account
+from headgate.spark.stateful.batch_report import account
 from headgate.spark.stateful.book import SequenceBook
 from headgate.spark.stateful.buckets import REBUCKET
 from headgate.spark.stateful.settings import BUCKETS, Delay, timing_of

@@ -20,7 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from headgate.errors import EnvironmentProblem, HeadgateError
-from headgate.operators import travel
+from headgate.operators import operator_pickling
 from headgate.spark import cache
 from headgate.spark.cache import Filed
 from headgate.spark.checkpoint import folder_of
@@ -73,7 +73,7 @@ class Following:
             if found is not None and _there(found):
                 return found
             # The files of an old version may be gone: it is compiled again from the store.
-            operators = travel.unpack(self.operators) if self.operators else ()
+            operators = operator_pickling.unpack(self.operators) if self.operators else ()
             follower = Follower(Store(self.store, tuple(operators)), stateless=self.stateless)
             return _filed(follower.at(version), self.operators)
         finally:

@@ -22,7 +22,7 @@ from headgate.plan import Plan, identity
 from headgate.schema import Path, Schema
 from headgate.spark import learned
 from headgate.spark.frame import BODY, EVENT, EVERY, STREAM
-from headgate.spark.settled import settle
+from headgate.spark.gc_freeze import freeze_long_lived
 from headgate.spark.ship import Shipment, obtain
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Matching:
         for found in _summed(self._one(*part) for part in parts) if self.counting else self._rows(parts):
             yield from found.to_batches()
         learned.share(plans, self.shipment.operators, self.shipment.folder)
-        settle()
+        freeze_long_lived()
 
     def _rows(self, parts: Iterator[tuple[Prepared, pa.Table]]) -> Iterator[pa.Table]:
         events, schema = 0, None

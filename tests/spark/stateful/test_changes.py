@@ -13,9 +13,9 @@ from headgate.errors import PlanError, UsageError
 from headgate.schema import Schema
 from headgate.spark.stateful.book import SequenceBook
 from headgate.spark.stateful.buckets import Bucket
-from headgate.spark.stateful.kept import InMemory
 from headgate.spark.stateful.pages import Page
 from headgate.spark.stateful.settings import timing_of
+from headgate.spark.stateful.state_storage import InMemory
 from headgate.spark.stateful.watermark import Time, Timing
 
 PAIR = "SELECT e1.price AS p, e2.price AS q FROM stock NEXT {$2.name = $1.name} stock"

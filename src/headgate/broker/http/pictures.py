@@ -8,9 +8,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from headgate.broker import pictures
+from headgate.broker.dry_run import book_of
 from headgate.broker.http import access
 from headgate.broker.http.models import Mode, Name, Strict, Text
-from headgate.broker.look import book_of
 
 router = APIRouter(prefix="/v1", tags=["look"])
 _MOST = 200

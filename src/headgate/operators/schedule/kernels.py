@@ -51,7 +51,7 @@ from headgate.operators.kernels import (
     climb,
     unfold,
 )
-from headgate.operators.schedule.shelves import clear, heapify, pop, push, put, score, shelf_of, sink
+from headgate.operators.schedule.score_buckets import clear, heapify, pop, push, put, score, shelf_of, sink
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from headgate.operators.kernels import CHANCE, HEAPED, SHELF, SHELVES, Bytes, Floats, Ints, Longs, unfold
 from headgate.operators.schedule.kernels import entry
-from headgate.operators.schedule.shelves import heapify, push, score
+from headgate.operators.schedule.score_buckets import heapify, push, score
 
 
 @entry

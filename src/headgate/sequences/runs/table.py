@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headgate.sequences.accepted import Rows
 from headgate.sequences.automaton import State
 from headgate.sequences.kernels import advance
+from headgate.sequences.match_rows import Rows
 from headgate.sequences.memory import Arrivals, Memory
 from headgate.sequences.pending import Pending, advance_asking, ask_starts
 from headgate.sequences.runs.kernels import bound_events, collect, install, move_events, refile

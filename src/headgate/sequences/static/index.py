@@ -20,7 +20,7 @@ from headgate.errors import PlanError
 from headgate.language.ast import Call, Compare, Graph, Hole, Literal, Node, Path, walk
 from headgate.language.normal import All, Complete, Formula, Lit, literals, normalise
 from headgate.schema import Schema
-from headgate.sequences.filled import Filled, plain, put_in
+from headgate.sequences.parameterized import Parameterized, plain, put_in
 from headgate.sequences.static.atoms import constant_of, holds
 from headgate.sequences.static.kernels import look_up
 
@@ -107,8 +107,8 @@ class Conjunctions:
         shapes: dict[tuple[int, str], _Shape] = {}
         keyed: dict[tuple[Path, ...], list[_Entry]] = {}
         for slot, (body, missing) in enumerate(predicates):
-            values = body.values if isinstance(body, Filled) else ()
-            key = (id(body.skeleton) if isinstance(body, Filled) else id(body), missing)
+            values = body.values if isinstance(body, Parameterized) else ()
+            key = (id(body.skeleton) if isinstance(body, Parameterized) else id(body), missing)
             shape = shapes.get(key)
             if shape is None:
                 shape = shapes[key] = self._shape(body, missing)
@@ -126,7 +126,7 @@ class Conjunctions:
 
     def _shape(self, body: Node, missing: str) -> _Shape:
         """What depends on the skeleton alone: the atoms to look it up by, and those that remain."""
-        formula = normalise(body.skeleton if isinstance(body, Filled) else body, missing, self._schema)
+        formula = normalise(body.skeleton if isinstance(body, Parameterized) else body, missing, self._schema)
         for lit in literals(formula):
             if isinstance(lit, Lit) and isinstance(lit.atom, Call | Graph):
                 raise PlanError(

@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 
 from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue
-from headgate.match.late import is_late
+from headgate.match.residual import is_late
 from headgate.plan import Entry, Plan
+from headgate.plan.compile_context import CompileContext
 from headgate.plan.segment import collector_paused
 from headgate.plan.statics import FilterStatic
-from headgate.plan.tools import Tools
 from headgate.schema import Kind, Path, Schema
 from headgate.sequences.engine import Index
-from headgate.sequences.filled import plain
-from headgate.sequences.levels import Subscription
+from headgate.sequences.parameterized import plain
+from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.shapes import Shapes
 from headgate.sequences.static.index import Conjunctions, StaticIndex
-from headgate.spark.settled import grown
+from headgate.spark.gc_freeze import mark_long_lived
 from headgate.spark.stateful.groups import GLOBAL, Keys, Placement, placements
 
 _KEPT = 8
@@ -78,11 +78,13 @@ class Compiled:
 
 
 class SequenceBook:
-    def __init__(self, entries: Mapping[str, Entry], catalogue: Catalogue, tools: Tools, buckets: int) -> None:
+    def __init__(
+        self, entries: Mapping[str, Entry], catalogue: Catalogue, context: CompileContext, buckets: int
+    ) -> None:
         self.entries = entries
         self.buckets = buckets
         self._catalogue = catalogue
-        self._tools = tools
+        self._context = context
         shapes = {mode: Shapes(catalogue, mode) for mode in {e.missing for e in entries.values()}}
         self.subscriptions = [Subscription(n, shapes[e.missing].spine(e.text), e.missing) for n, e in entries.items()]
         self.placed: list[Placement] = placements(self.subscriptions)
@@ -103,7 +105,7 @@ class SequenceBook:
             for slot in segment.sequence_slots.tolist():
                 if dead is None or not dead[slot]:
                     found[segment.names[slot].as_py()] = segment.entry(slot)
-        return cls(found, plan.catalogue, plan.tools, buckets)
+        return cls(found, plan.catalogue, plan.context, buckets)
 
     @cached_property
     def identity(self) -> str:
@@ -120,7 +122,7 @@ class SequenceBook:
         if key not in self._compiled:
             with collector_paused():
                 self._compiled[key] = self._compile(*key)
-            grown()
+            mark_long_lived()
         return self._compiled[key]
 
     def _compile(self, group: str, bucket: int) -> Compiled | None:
@@ -144,7 +146,7 @@ class SequenceBook:
         if not any(is_late(node) for node, _ in predicates):
             return Conjunctions(schema, predicates)
         whole = [(plain(node), missing) for node, missing in predicates]
-        return FilterStatic.maker(self._tools.engine, self._tools.graphs, self._catalogue)(schema, whole)
+        return FilterStatic.maker(self._context.engine, self._context.graphs, self._catalogue)(schema, whole)
 
     def digest(self, name: str) -> str:
         """What makes a subscription the same one as before: its text, its mode and its group."""

@@ -29,10 +29,10 @@ from headgate.schema import Kind, Type
 from headgate.sequences.engine import Session
 from headgate.sequences.matches import Matches
 from headgate.spark.stateful.book import Compiled, SequenceBook
-from headgate.spark.stateful.kept import Kept
 from headgate.spark.stateful.packing import Packed, pack, unpack
 from headgate.spark.stateful.pages import Choose, EventIds, Page, Pages, decode
 from headgate.spark.stateful.route import hashes
+from headgate.spark.stateful.state_storage import StateStorage
 from headgate.spark.stateful.watermark import Time, Timing, lateness
 from headgate.spark.worker import ERROR, Events, texts
 
@@ -124,7 +124,7 @@ class Bucket:
     # -- state
 
     @classmethod
-    def load(cls, number: int, buckets: int, kept: Kept, generation: int = 0) -> Bucket:
+    def load(cls, number: int, buckets: int, kept: StateStorage, generation: int = 0) -> Bucket:
         made = cls(number, buckets, generation)
         data = kept.head()
         if data is None:
@@ -148,7 +148,7 @@ class Bucket:
         made.since = {name: since for name, (_, since) in book.items() if since is not None}
         return made
 
-    def write_head(self, kept: Kept) -> None:
+    def write_head(self, kept: StateStorage) -> None:
         self.stamp = uuid.uuid4().hex
         head = {
             "format": FORMAT,
@@ -169,7 +169,7 @@ class Bucket:
         book: SequenceBook,
         sent: Iterable[Sent],
         timing: Timing,
-        kept: Kept,
+        kept: StateStorage,
         now: int = -1,
         *,
         final: bool = False,
@@ -197,7 +197,7 @@ class Bucket:
             self._group(group, made, book, events, before, now_open, kept, outcome, final)
         return outcome
 
-    def pause(self, sent: Iterable[Sent], timing: Timing, kept: Kept, now: int) -> None:
+    def pause(self, sent: Iterable[Sent], timing: Timing, kept: StateStorage, now: int) -> None:
         """A batch without a book: nobody is left, but time goes on."""
         for name in list(self.groups):
             self._drop(name, kept)
@@ -220,7 +220,7 @@ class Bucket:
                 said["idle"] = idle
         return said
 
-    def _follow(self, book: SequenceBook, kept: Kept, outcome: Outcome) -> None:
+    def _follow(self, book: SequenceBook, kept: StateStorage, outcome: Outcome) -> None:
         """Takes up the book of this batch; newcomers begin after the latest event so far."""
         if book.identity == self.book:
             return
@@ -234,7 +234,7 @@ class Bucket:
         self.known, self.book = known, book.identity
         kept.put_page(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}))
 
-    def _drop(self, name: str, kept: Kept) -> None:
+    def _drop(self, name: str, kept: StateStorage) -> None:
         """Nobody is left in this group."""
         group = self.groups.pop(name, None)
         if group is not None:
@@ -288,7 +288,7 @@ class Bucket:
         events: list[tuple[Packed, Any]],
         before: int | None,
         now_open: int | None,
-        kept: Kept,
+        kept: StateStorage,
         outcome: Outcome,
         final: bool,
     ) -> None:
@@ -315,13 +315,15 @@ class Bucket:
             kept.put_page(page_key(group.name, page), data)
         group.ids.forget(session)
 
-    def _wait(self, group: _Group, events: Packed, time: Any, kept: Kept) -> None:
+    def _wait(self, group: _Group, events: Packed, time: Any, kept: StateStorage) -> None:
         key = f"{group.name}/{group.serial}"
         group.serial += 1
         group.chunks.append(_Chunk(key, int(time.min()), int(time.max()), events))
         kept.put_waiting(key, pack(events, events.columns.columns))
 
-    def _waited(self, group: _Group, made: Compiled, before: int | None, now_open: int, kept: Kept) -> Iterable[Packed]:
+    def _waited(
+        self, group: _Group, made: Compiled, before: int | None, now_open: int, kept: StateStorage
+    ) -> Iterable[Packed]:
         """The waiting events whose time has come."""
         rest = []
         for chunk in group.chunks:
@@ -346,7 +348,7 @@ class Bucket:
 
     # -- dealt out anew
 
-    def take_up(self, made: Compiled, pages: Sequence[tuple[Page, Choose]], rows: int, kept: Kept) -> None:
+    def take_up(self, made: Compiled, pages: Sequence[tuple[Page, Choose]], rows: int, kept: StateStorage) -> None:
         """Begins a group with chosen runs of other buckets; row numbers go on from `rows`."""
         group = self.groups[made.group] = _Group(made.group, made.fingerprint, rows)
         group.session = made.activated(self.since).session()
@@ -355,14 +357,16 @@ class Bucket:
         for number, data in group.pages.changed(group.session, group.ids, everything=True):
             kept.put_page(page_key(group.name, number), data)
 
-    def put_off(self, made: Compiled, events: Packed, kept: Kept) -> None:
+    def put_off(self, made: Compiled, events: Packed, kept: StateStorage) -> None:
         """Lets events of other buckets wait, as far as they are not done."""
         time = _times(events, made)
         left = np.flatnonzero(time >= self.time.open) if self.time.open is not None else np.arange(len(time))
         if len(left):
             self._wait(self.groups[made.group], events.take(left), time[left], kept)
 
-    def _session(self, group: _Group, made: Compiled, before: int | None, kept: Kept, outcome: Outcome) -> Session:
+    def _session(
+        self, group: _Group, made: Compiled, before: int | None, kept: StateStorage, outcome: Outcome
+    ) -> Session:
         """The session of a group: the one in memory, or one made from its pages."""
         if group.session is not None and group.fingerprint == made.fingerprint:
             return group.session

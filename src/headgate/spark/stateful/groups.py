@@ -19,8 +19,8 @@ from typing import Any
 from headgate.language import ast
 from headgate.language.spine import DUR, conjuncts, reads
 from headgate.schema import Path, Schema, format_path
-from headgate.sequences.filled import plain
-from headgate.sequences.levels import Levels, Producer, Subscription
+from headgate.sequences.parameterized import plain
+from headgate.sequences.publish_levels import Levels, Producer, Subscription
 
 GLOBAL = "global"
 Keys = Mapping[str, Path]

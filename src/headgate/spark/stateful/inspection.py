@@ -17,10 +17,10 @@ from headgate.spark.checkpoint import Claim, claimed
 from headgate.spark.follow import Follower
 from headgate.spark.stateful.book import Compiled, SequenceBook
 from headgate.spark.stateful.buckets import page_key
-from headgate.spark.stateful.dealt import dealt
-from headgate.spark.stateful.kept import InMemory
 from headgate.spark.stateful.packing import unpack
 from headgate.spark.stateful.pages import Page
+from headgate.spark.stateful.rebucketed_files import dealt
+from headgate.spark.stateful.state_storage import InMemory
 from headgate.store import Store
 
 

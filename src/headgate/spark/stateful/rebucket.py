@@ -20,14 +20,14 @@ from headgate.errors import UsageError
 from headgate.spark.checkpoint import reclaim
 from headgate.spark.stateful.book import Compiled, SequenceBook
 from headgate.spark.stateful.buckets import BOOK, Bucket, page_key
-from headgate.spark.stateful.dealt import deal
 from headgate.spark.stateful.groups import GLOBAL
 from headgate.spark.stateful.inspection import book_at, last_batch, require_state, states
-from headgate.spark.stateful.kept import InMemory
 from headgate.spark.stateful.packing import Packed, unpack
 from headgate.spark.stateful.pages import Choose, Page
+from headgate.spark.stateful.rebucketed_files import deal
 from headgate.spark.stateful.route import bucket_of, buckets_of, dated, relevant, with_length
 from headgate.spark.stateful.settings import MOST_BUCKETS
+from headgate.spark.stateful.state_storage import InMemory
 from headgate.spark.worker import texts
 from headgate.store import Store
 

@@ -24,12 +24,12 @@ from pyspark.sql.types import StructType
 
 from headgate.errors import UsageError
 from headgate.spark.frame import EVENT
+from headgate.spark.gc_freeze import freeze_long_lived
 from headgate.spark.session import DEFAULTS
-from headgate.spark.settled import settle
 from headgate.spark.stateful.buckets import ROWS, Bucket, Outcome, Sent, result_schema
-from headgate.spark.stateful.dealt import dealt
-from headgate.spark.stateful.kept import InMemory
 from headgate.spark.stateful.packing import from_bytes, to_bytes
+from headgate.spark.stateful.rebucketed_files import dealt
+from headgate.spark.stateful.state_storage import InMemory
 from headgate.spark.stateful.tasks import SENT_DDL, Routing, Source, Unpack, book_of, result, shipment_of, tally_table
 from headgate.spark.stateful.watermark import Timing
 
@@ -99,7 +99,7 @@ def _whole(table: pa.Table, step: Stateful, event: Any, errors: bool) -> pa.Tabl
         kept = InMemory()
         bucket = Bucket(number, step.buckets)
         done += bucket.advance(book, (s for s in sent if s.kind != ROWS), step.timing, kept, final=True).tables
-    settle()
+    freeze_long_lived()
     empty = result_schema(event).empty_table()
     return result(pa.concat_tables([empty, *(t.cast(empty.schema) for t in done)]), errors, tally=False)
 
@@ -129,7 +129,7 @@ class Processor(StatefulProcessor):
             yield from self._advance(int(key[0]), [], timerValues.getCurrentProcessingTimeInMs())
 
     def close(self) -> None:
-        settle()
+        freeze_long_lived()
 
     def _advance(self, number: int, sent: list[Sent], now: int) -> Iterator[Row]:
         step = self._step

@@ -18,8 +18,8 @@ from pyspark import TaskContext
 from headgate.errors import EventError
 from headgate.events import Rejected
 from headgate.plan.results import shown
+from headgate.spark.gc_freeze import freeze_long_lived
 from headgate.spark.learned import share
-from headgate.spark.settled import settle
 from headgate.spark.ship import Shipment, obtain, obtain_sequences
 from headgate.spark.stateful.book import SequenceBook, opened
 from headgate.spark.stateful.buckets import EVENTS, ROWS, TICK, Sent, result_schema
@@ -106,7 +106,7 @@ class Routing:
                 rows += [(bucket, Sent(TICK, stream, latest=latest)) for bucket in range(self.buckets)]
             yield _rows(rows)
         share(plans, shipment.operators, shipment.folder)
-        settle()
+        freeze_long_lived()
 
 
 def _sequences(events: Events, book: SequenceBook, tally: _Tally) -> Iterator[tuple[int, Sent]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fastapi import APIRouter, Request
 
-from headgate.broker import look, problems
+from headgate.broker import dry_run, problems
 from headgate.broker.http import access
 from headgate.broker.http.models import Checked, Draft, Problem, Trial, Verdict, Verdicts
 from headgate.plan import Entry
@@ -20,7 +20,7 @@ async def check(request: Request, body: Draft) -> Checked:
     """Whether a text could be subscribed to, with every mistake and its place."""
     broker = access.broker_of(request)
     streams = await broker.book(lambda s: s.schemas())
-    found = await broker.reading(lambda: look.problems(streams, body.text, body.stream, body.missing))
+    found = await broker.reading(lambda: dry_run.problems(streams, body.text, body.stream, body.missing))
     said = [] if found is None else [Problem.model_validate(p) for p in problems.shown(found)]
     return Checked(fine=not said, problems=said)
 
@@ -44,7 +44,7 @@ async def trial(request: Request, body: Trial) -> Verdicts:
     for number, draft in enumerate(body.drafts):
         chosen[f"draft {number + 1}"] = Entry(draft.text, draft.stream or body.stream or "", draft.missing, None)
     streams = await broker.book(lambda s: s.schemas())
-    seen = await broker.reading(lambda: look.tried(look.book_of(streams, chosen), body.event))
+    seen = await broker.reading(lambda: dry_run.tried(dry_run.book_of(streams, chosen), body.event))
     return Verdicts(
         verdicts=[
             Verdict(

@@ -4,7 +4,7 @@ import numpy as np
 
 from headgate.filters.compile import Where
 from headgate.filters.engine import FilterIndex, compile_filters
-from headgate.filters.opening import COLUMN, LANE, Opening
+from headgate.filters.lane_selection import COLUMN, LANE, Opening
 from headgate.language.forms import cut
 from headgate.language.tokens import tokenise
 from headgate.schema import Schema

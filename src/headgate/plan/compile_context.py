@@ -1,6 +1,6 @@
 """What a plan needs besides arrays: operators are code, ontologies are read, automata of sequences are built.
 
-A book shares one `Tools` with its plans, so that what operators taught is kept when the plan changes. A plan that was
+A book shares one `CompileContext` with its plans, so that what operators taught is kept when the plan changes. A plan that was
 opened from a file makes its own, from the texts in the file and the operators it is given.
 """
 
@@ -17,7 +17,7 @@ from headgate.graphs.rdf import read
 from headgate.graphs.template import Template
 from headgate.language.catalogue import Catalogue, Signature
 from headgate.language.forms import cut_text
-from headgate.match.late import LateIndex, compile_late
+from headgate.match.residual import LateIndex, compile_late
 from headgate.operators import Registry
 from headgate.operators.engine import OperatorEngine
 from headgate.plan.segment import Segment
@@ -46,7 +46,7 @@ class Signatures(Mapping[str, Signature]):
         return len(self._registry)
 
 
-class Tools:
+class CompileContext:
     def __init__(self, operators: Registry | Iterable[Any] = ()) -> None:
         self.registry = operators if isinstance(operators, Registry) else Registry(iter(operators))
         self.engine = OperatorEngine(self.registry)

@@ -7,8 +7,8 @@ from pyarrow import fs
 
 from headgate.errors import EnvironmentProblem
 from headgate.spark.checkpoint import folder_of
-from headgate.spark.stateful.kept import InMemory
 from headgate.spark.stateful.packing import from_bytes, to_bytes
+from headgate.spark.stateful.state_storage import InMemory
 
 _HEAD, _PAGE, _WAITING = "head", "page", "waiting"
 

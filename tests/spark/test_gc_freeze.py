@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.spark.settled import grown, settle
+from headgate.spark.gc_freeze import freeze_long_lived, mark_long_lived
 
 
 @pytest.fixture(autouse=True)
 def thawed() -> Iterator[None]:
-    settle()
+    freeze_long_lived()
     gc.unfreeze()
     yield
     gc.unfreeze()
@@ -26,11 +26,11 @@ def looked_at(thing: object) -> bool:
 
 def test_what_has_grown_is_left_alone_from_the_end_of_the_task_on() -> None:
     mine: list[list[int]] = [[]]
-    settle()
+    freeze_long_lived()
     assert looked_at(mine), "nothing has been made that stays"
-    grown()
+    mark_long_lived()
     assert looked_at(mine), "the task is not at its end"
-    settle()
+    freeze_long_lived()
     assert not looked_at(mine)
 
 
@@ -43,9 +43,9 @@ def test_a_cycle_that_is_gone_goes_when_something_else_has_grown() -> None:
 
     tied = Tied()
     seen = weakref.ref(tied)
-    grown()
-    settle()
+    mark_long_lived()
+    freeze_long_lived()
     del tied
-    grown()
-    settle()
+    mark_long_lived()
+    freeze_long_lived()
     assert seen() is None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 
-class Kept(Protocol):
+class StateStorage(Protocol):
     """Where the bytes of a bucket live."""
 
     def head(self) -> bytes | None: ...

@@ -10,7 +10,7 @@ from pyspark.sql import functions as fn
 
 
 @dataclass
-class Said:
+class BatchReport:
     """`time` is the first epoch that is still open; `activated` has the newcomers and when they begin."""
 
     events: int = 0
@@ -22,7 +22,7 @@ class Said:
     idle: list[str] = field(default_factory=list)
 
 
-def account(rows: DataFrame) -> tuple[dict[str, int], Said]:
+def account(rows: DataFrame) -> tuple[dict[str, int], BatchReport]:
     """How many events, matches and errors a batch has, and what its tasks said. This makes Spark do the work."""
     tally, bad = fn.col("id").isNull(), fn.col("error").isNotNull()
     (found,) = rows.agg(
@@ -30,7 +30,7 @@ def account(rows: DataFrame) -> tuple[dict[str, int], Said]:
         fn.coalesce(fn.sum(fn.when(bad, 1)), fn.lit(0)).alias("errors"),
         fn.collect_list(fn.when(tally, fn.col("output"))).alias("said"),
     ).collect()
-    said = Said()
+    said = BatchReport()
     for text in found["said"]:
         one = orjson.loads(text)
         said.events += one.get("events", 0)

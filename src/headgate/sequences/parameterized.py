@@ -2,7 +2,7 @@
 
 A hundred thousand subscriptions are a few shapes with different constants. What depends on the shape alone (resolution,
 rewrites, the split into static and dynamic parts, the normal form) is done once, on the skeleton, whose literals are
-holes. A `Filled` predicate stands for the whole tree, compares and hashes in no time, and builds the tree when asked.
+holes. A `Parameterized` predicate stands for the whole tree, compares and hashes in no time, and builds the tree when asked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _skeletons: dict[Node, Node] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Filled(Node):
+class Parameterized(Node):
     """`skeleton` is interned; its hole number i stands for `values[i]`. The kind of a constant is part of the hole, so
     that 1 and 1.0 are never taken for one another."""
 
@@ -34,7 +34,7 @@ class Filled(Node):
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Filled) and self.skeleton is other.skeleton and self.values == other.values
+        return isinstance(other, Parameterized) and self.skeleton is other.skeleton and self.values == other.values
 
     def __repr__(self) -> str:
         return repr(self.node())
@@ -45,7 +45,7 @@ class Filled(Node):
 
 def plain(node: Node) -> Node:
     """The tree itself."""
-    return node.node() if isinstance(node, Filled) else node
+    return node.node() if isinstance(node, Parameterized) else node
 
 
 def put_in(skeleton: Node, values: tuple[Any, ...]) -> Node:
@@ -68,7 +68,7 @@ class Part:
     def fill(self, values: Callable[[int], Any]) -> Node:
         if not self.tokens:
             return self.skeleton
-        return Filled(self.skeleton, tuple(values(t) for t in self.tokens))
+        return Parameterized(self.skeleton, tuple(values(t) for t in self.tokens))
 
 
 def part(node: Node) -> Part:
