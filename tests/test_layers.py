@@ -22,6 +22,7 @@ LAYERS = (
     "schema",
     "language",
     "columns",
+    "predicates",
     "engine",
     "events",
     "filters",

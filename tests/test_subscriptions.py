@@ -11,8 +11,8 @@ import pytest
 
 from headgate import LanguageErrors, SchemaError, Subscriptions, UsageError, subscriptions
 from headgate.errors import DuplicateName, LanguageError, LimitExceeded, SyntaxProblem, TypeProblem, UnknownName
-from headgate.language import scopes
 from headgate.schema import Schema
+from headgate.sequences import scopes
 
 STOCK = {"name": "string", "price": "double", "vol": "bigint"}
 IBM = {"name": "IBM", "price": 50.0, "vol": 10}

@@ -28,7 +28,6 @@ from benchmarks.papers import sequences_rss
 from benchmarks.papers.sequences_workload import SCHEMA, TEMPLATES, Setting, spines, stream
 from headgate.events import decode
 from headgate.language.catalogue import Catalogue
-from headgate.language.spine import Spine
 from headgate.plan.compile_context import CompileContext
 from headgate.plan.statics import FilterStatic
 from headgate.schema import Schema
@@ -36,6 +35,7 @@ from headgate.sequences.automaton import Options
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.shapes import Shapes
+from headgate.sequences.spine import Spine
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.language.catalogue import Catalogue
-from headgate.language.spine import Spine
 from headgate.schema import Schema
 from headgate.sequences.shapes import Shapes
+from headgate.sequences.spine import Spine
 
 SITES, ITEMS, CHANNELS, MOST = 415, 26_623, 5, 100
 SCHEMA = Schema.of("rss", {"website": "bigint", "channel": "bigint", "popularity": "bigint", "at": "bigint"}, "at")

@@ -22,11 +22,11 @@ from headgate.language import ast
 from headgate.language.ast import TRUE, Node
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
-from headgate.language.scopes import check_pattern
-from headgate.language.spine import DUR, Spine
 from headgate.schema import Schema
 from headgate.sequences.algebra import simplify
 from headgate.sequences.parameterized import Parameterized, Part, part
+from headgate.sequences.scopes import check_pattern
+from headgate.sequences.spine import DUR, Spine
 
 DISCRETE, CONTINUOUS, DOMAIN, RANGES = 4, 4, 100, 25
 SCHEMA = Schema.of(

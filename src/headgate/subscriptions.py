@@ -27,12 +27,8 @@ from headgate.events import decode
 from headgate.graphs.rdf import SUFFIXES
 from headgate.language import ast
 from headgate.language.catalogue import Catalogue, OntologyText, nearest
-from headgate.language.check import Checked, check_filter
-from headgate.language.declared import declared
 from headgate.language.forms import Form, cut
-from headgate.language.normal import MODES
 from headgate.language.parser import parse_statement, parse_tokens
-from headgate.language.scopes import check_pattern
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements, tokenise
 from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
@@ -40,7 +36,11 @@ from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.covered import cover_of
 from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
+from headgate.predicates.check import Checked, check_filter
+from headgate.predicates.declared import declared
+from headgate.predicates.normal import MODES
 from headgate.schema import Schema, Type
+from headgate.sequences.scopes import check_pattern
 from headgate.sequences.shapes import Keys
 
 ANONYMOUS = "events"

@@ -21,7 +21,7 @@ from headgate.covering.domain import (
     prefixed,
 )
 from headgate.covering.portion import ALL, MISSING, PRESENT, Portion
-from headgate.language.values import compare
+from headgate.predicates.values import compare
 
 OPERATORS = ["=", "<>", "<", "<=", ">", ">="]
 NUMBERS = st.one_of(st.floats(), st.integers(-(2**64), 2**64), st.integers(-5, 5).map(float))

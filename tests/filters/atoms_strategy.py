@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from headgate.columns import Column, Columns
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.normal import Lit
+from headgate.predicates.normal import Lit
 from headgate.schema import Kind, Path, Schema, Type
 
 Nodes = st.SearchStrategy[Node]

@@ -21,11 +21,11 @@ from headgate.columns import Column, Columns
 from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.language.forms import Cut, cut
-from headgate.language.normal import MODES
 from headgate.language.parser import parse_body
 from headgate.language.printer import print_node
 from headgate.language.tokens import tokenise
 from headgate.oracle.filters import truth
+from headgate.predicates.normal import MODES
 from headgate.schema import Kind, Schema
 
 SIZES = (0, 1, 63, 64, 65, 513, 1025)

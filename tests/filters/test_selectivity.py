@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.columns import Columns
-from headgate.filters.cells import Cells
 from headgate.filters.rows import SETS, Family, Reach, pack
 from headgate.filters.selectivity import Selectivity
+from headgate.predicates.cells import Cells
 from headgate.schema import Kind
 
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from tests.filters.atoms_strategy import LIKES
 
 from headgate.filters import texts
-from headgate.filters.likes import like_shape, like_test
 from headgate.filters.texts import TextLiterals, _RegexSet
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node
+from headgate.predicates import values
+from headgate.predicates.likes import like_shape, like_test
 
 A = ast.Attribute(("a",))
 LETTERS = st.sampled_from("abAB%_!\n\x00éİΣς😀ß.*") | st.characters(codec="utf-8")

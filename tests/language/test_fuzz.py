@@ -14,9 +14,9 @@ import pytest
 from headgate.errors import LanguageError
 from headgate.language import ast
 from headgate.language.catalogue import Catalogue, Signature
-from headgate.language.check import check_filter
 from headgate.language.parser import parse_body, parse_script
 from headgate.language.printer import print_node, print_script
+from headgate.predicates.check import check_filter
 from headgate.schema import Schema
 
 SEEDS = [

@@ -20,12 +20,12 @@ from headgate.errors import LanguageError
 from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue, Signature
-from headgate.language.check import check_filter
 from headgate.language.parser import parse_body, parse_script, parse_tokens
 from headgate.language.printer import print_node
-from headgate.language.times import instant
 from headgate.language.tokens import RESERVED, SOFT, statements
 from headgate.oracle.filters import truth
+from headgate.predicates.check import check_filter
+from headgate.predicates.times import instant
 from headgate.schema import Kind, Schema, format_path
 
 PAGE = (Path(__file__).parents[2] / "LANGUAGE.md").read_text("utf-8")

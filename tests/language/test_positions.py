@@ -6,9 +6,9 @@ import pytest
 
 from headgate.errors import LanguageError, Place, SyntaxProblem, TypeProblem
 from headgate.language.catalogue import Catalogue
-from headgate.language.check import check_filter
 from headgate.language.parser import parse_body, parse_script, parse_tokens
 from headgate.language.tokens import tokenise
+from headgate.predicates.check import check_filter
 from headgate.schema import Schema
 
 

@@ -14,12 +14,12 @@ from headgate.columns import Columns
 from headgate.engine import Hits
 from headgate.errors import BindingProblem, LimitExceeded, PlanError, UnknownName
 from headgate.language.ast import Node
-from headgate.language.check import check_variables
 from headgate.language.parser import parse_body
 from headgate.operators import VAR, operator
 from headgate.operators.engine import OperatorEngine
 from headgate.oracle import filters
 from headgate.oracle.operators import evaluate
+from headgate.predicates.check import check_variables
 from headgate.schema import Schema
 
 SCHEMA = Schema.of("drone", {"a": "bigint", "b": "bigint", "area": "string"}, defaults={"b": 7})

@@ -13,16 +13,16 @@ from tests.sequences.patterns import SCHEMAS, S, T, books, events
 
 import headgate as hg
 from headgate.errors import PlanError
-from headgate.language import values
 from headgate.language.ast import Pattern
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
-from headgate.language.scopes import check_pattern
 from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.statics import FilterStatic
+from headgate.predicates import values
 from headgate.sequences.automaton import Options
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Subscription
+from headgate.sequences.scopes import check_pattern
 from headgate.sequences.static.index import Conjunctions, Static
 
 STREAM = "CREATE STREAM cam (id BIGINT, place STRING, people BIGINT, at BIGINT) TIME at;"

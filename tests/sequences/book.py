@@ -8,13 +8,13 @@ from typing import Any
 from headgate.columns import Columns
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
-from headgate.language.scopes import check_pattern
-from headgate.language.spine import Spine
 from headgate.oracle.sequences import Event, matches_of_all
 from headgate.schema import Schema
 from headgate.sequences.automaton import QUOTA, Options
 from headgate.sequences.engine import Index, Session
 from headgate.sequences.publish_levels import Subscription
+from headgate.sequences.scopes import check_pattern
+from headgate.sequences.spine import Spine
 
 Row = tuple[Any, ...]
 STOCK = Schema.of("stock", {"name": "string", "price": "double", "vol": "bigint", "at": "bigint"}, "at")

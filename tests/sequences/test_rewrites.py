@@ -13,8 +13,8 @@ from tests.sequences.patterns import SCHEMAS, S, T, books, events
 
 from headgate.language import ast
 from headgate.language.ast import TRUE
-from headgate.language.spine import Spine, conjuncts
 from headgate.sequences.algebra import RULES, simplify
+from headgate.sequences.spine import Spine, conjuncts
 
 
 def spine(text: str) -> Spine:

@@ -8,8 +8,8 @@ from tests.sequences.book import STOCK, spines_of
 from headgate.errors import PlanError
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
-from headgate.language.scopes import check_pattern
-from headgate.language.spine import publish_order
+from headgate.sequences.scopes import check_pattern
+from headgate.sequences.spine import publish_order
 
 
 def problems(text: str) -> list[str]:

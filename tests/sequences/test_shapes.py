@@ -10,11 +10,11 @@ from tests.sequences.book import Found, by_reference, columns_of, events_of, spi
 from tests.sequences.patterns import SCHEMAS, S, T, books, events
 
 from headgate.language.catalogue import Catalogue
-from headgate.language.spine import Spine
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.runs.codec import signature
 from headgate.sequences.shapes import Shapes
+from headgate.sequences.spine import Spine
 
 _modes = st.sampled_from(["null", "strict", "default", "total"])
 

@@ -21,7 +21,7 @@ from headgate.covering.space import Box, Dimension, contains, meet, of_attribute
 from headgate.errors import HeadgateError
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.normal import All, AnyOf, Complete, Formula, Lit
+from headgate.predicates.normal import All, AnyOf, Complete, Formula, Lit
 from headgate.schema import Attribute, Schema
 
 LIMIT = 512

@@ -17,10 +17,10 @@ from headgate.errors import LanguageErrors, UsageError
 from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.language.catalogue import PREFIXES, Catalogue, Signature
-from headgate.language.check import check_filter
-from headgate.language.normal import MODES, normalise
 from headgate.language.parser import parse_tokens
 from headgate.language.tokens import Tokens, tokenise
+from headgate.predicates.check import check_filter
+from headgate.predicates.normal import MODES, normalise
 from headgate.schema import Attribute, Schema
 
 STREAM = "events"

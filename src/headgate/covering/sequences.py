@@ -24,7 +24,7 @@ from headgate.covering.decision import Procedure, decide
 from headgate.covering.grid import Grid, Rows
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.normal import normalise
+from headgate.predicates.normal import normalise
 from headgate.schema import Schema
 
 _UNTYPED = Schema("sequence", {}, declared=False)

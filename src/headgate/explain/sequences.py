@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from headgate.columns import Columns
 from headgate.explain.explanation import Explanation
 from headgate.explain.pictures import Picture
-from headgate.language.spine import reads
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
 from headgate.sequences.explain import draw, tell
 from headgate.sequences.publish_levels import Subscription
+from headgate.sequences.spine import reads
 from headgate.sequences.static.index import Static
 
 MOST_STEPS = 200

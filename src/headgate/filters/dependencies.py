@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from headgate.filters.cells import Cells
-from headgate.filters.likes import like_test
 from headgate.filters.rows import SETS, Family, Reach, Rows, unpack
-from headgate.language import ast, values
+from headgate.language import ast
+from headgate.predicates import values
+from headgate.predicates.cells import Cells
+from headgate.predicates.likes import like_test
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
 from headgate.engine import Hits
-from headgate.filters import vector
 from headgate.filters.compile import Lanes, Options, Where, compile_lanes
 from headgate.filters.dense import Dense, support_bit
 from headgate.filters.filing import PAIRS, Longs
@@ -25,6 +24,7 @@ from headgate.filters.kernels import WIDTH, count_roots, list_roots, run_program
 from headgate.filters.rows import Batch, Family, Ints, Keys, prepare
 from headgate.language.ast import Path
 from headgate.language.forms import Cut
+from headgate.predicates import vectors
 from headgate.schema import Kind, Schema, Type
 
 SLICE = 65_536
@@ -157,7 +157,7 @@ class _Slice:
     def vectors(self, numbers: Keys) -> NDArray[np.bool_]:
         lits = self._index.lanes.lookup.vectors
         new = [n for n in numbers.tolist() if n not in self._vectors]
-        truths = vector.evaluate([lits[n] for n in new], self.columns, self._index._defaults)
+        truths = vectors.evaluate([lits[n] for n in new], self.columns, self._index._defaults)
         self._vectors.update(zip(new, truths, strict=True))
         if not len(numbers):
             return np.zeros((0, self.columns.rows), np.bool_)

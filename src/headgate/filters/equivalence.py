@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from dd import cudd
 
-from headgate.filters.cells import Cells
 from headgate.filters.formulas import LEAF, Composer, Tree, join
 from headgate.filters.leaves import SHIFT
 from headgate.filters.rows import SETS, Family, Ints, Reach, unpack
 from headgate.language.forms import Cut
+from headgate.predicates.cells import Cells
 from headgate.schema import Kind, Schema
 
 

@@ -13,7 +13,7 @@ from headgate.filters.leaves import SHIFT, Leaves
 from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.forms import Cut, Form, Piece, Structure
-from headgate.language.normal import All, AnyOf, Complete, Formula, Lit, normalise
+from headgate.predicates.normal import All, AnyOf, Complete, Formula, Lit, normalise
 from headgate.schema import Schema
 
 Tree = int | tuple[str, tuple["Tree", ...]]

@@ -15,15 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.errors import PlanError
-from headgate.filters.cells import ALWAYS, NEVER, Cells, canonical
 from headgate.filters.dependencies import holds
 from headgate.filters.lookup import Lookup
 from headgate.filters.rows import ATTRIBUTES, SETS, Family, Ints, Keys, Reach, pack
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Hole, Path
 from headgate.language.build import FORMS
 from headgate.language.forms import fill
-from headgate.language.normal import Complete, Lit
+from headgate.predicates import values
+from headgate.predicates.cells import ALWAYS, NEVER, Cells, canonical
+from headgate.predicates.normal import Complete, Lit
 from headgate.schema import Kind, Schema
 
 SHIFT = 32

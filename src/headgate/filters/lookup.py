@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from headgate.filters.cells import Cells
 from headgate.filters.texts import TextLiterals
 from headgate.language import ast
 from headgate.language.ast import Path
-from headgate.language.normal import Lit
+from headgate.predicates.cells import Cells
+from headgate.predicates.normal import Lit
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
-from headgate.filters.cells import Cells
 from headgate.filters.rows import SETS, Family, Ints, Keys, Reach, unpack
+from headgate.predicates.cells import Cells
 
 Shares = NDArray[np.float64]
 _DEFAULT = 0.5

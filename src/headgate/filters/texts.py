@@ -25,9 +25,10 @@ import re2
 from ahocorasick_rs import BytesAhoCorasick
 
 from headgate.columns import offsets_of
-from headgate.filters.likes import LikeShape, in_order, is_unicode, like_shape
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node
+from headgate.predicates import values
+from headgate.predicates.likes import LikeShape, in_order, is_unicode, like_shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

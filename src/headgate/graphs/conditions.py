@@ -18,9 +18,10 @@ import re2
 
 from headgate.errors import LanguageError, TypeProblem
 from headgate.graphs.terms import INSTANT, NUMBER, TEXT, TRUTH, Value, literal_of, value_of
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.times import instant
+from headgate.predicates import values
+from headgate.predicates.times import instant
 
 Values = Mapping[str, Value | None]
 """Variables to values; None for what is no literal of a known datatype."""

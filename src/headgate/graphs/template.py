@@ -29,7 +29,7 @@ from headgate.graphs.rdf import Triple
 from headgate.graphs.terms import DATE_TIME, HOME, TYPE, XSD, IllTyped, Literal, Term, literal_of, value_of
 from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.times import instant_text
+from headgate.predicates.times import instant_text
 from headgate.schema import Kind
 
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://|[^\s:]+:)\S+")

@@ -405,6 +405,8 @@ class Drop(Node):
 
 Statement = CreateStream | Prefix | CreateOntology | CreateSubscription | Drop
 
+DUR = "DUR()"
+"""The attribute that holds the length of an event or run; not a name that a text can hold by accident."""
 TRUE = Literal(True)
 
 UNITS = {

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.errors import PlanError
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.times import instant
+from headgate.predicates import values
+from headgate.predicates.times import instant
 
 Binding = Mapping[str, Any]
 Read = Callable[[Path], Any]

@@ -13,12 +13,13 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.operators.answer import ERROR, TRUE, Answer
 from headgate.operators.bindings import Ask
 from headgate.operators.body import Join
 from headgate.operators.kernels import FALSE, PENDING
 from headgate.operators.predicate import Predicate
+from headgate.predicates import values
 
 OTHER = -2
 """Found for a join that is no threshold."""

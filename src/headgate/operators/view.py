@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headgate.columns import Column, Columns
 from headgate.language import ast
-from headgate.language.spine import DUR
+from headgate.language.ast import DUR
 from headgate.operators.caller import Request
 from headgate.operators.event import Event, moment
 from headgate.operators.index import OperatorIndex

@@ -14,8 +14,8 @@ from typing import Any
 
 from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.normal import fold
 from headgate.oracle.filters import truth
+from headgate.predicates.normal import fold
 from headgate.schema import Kind, Schema
 
 Filter = tuple[Node, str]

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.times import instant
+from headgate.predicates import values
+from headgate.predicates.times import instant
 from headgate.schema import Schema
 
 Row = Mapping[Path, Any]

@@ -32,10 +32,11 @@ from headgate.graphs.terms import (
     python_of,
     value_of,
 )
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.times import instant
 from headgate.oracle.filters import conjunction, disjunction
+from headgate.predicates import values
+from headgate.predicates.times import instant
 
 Pairs = Iterable[tuple[str, str]]
 Vertex = tuple[str, Any]

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import Any
 
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.operators.answer import ERROR, FALSE, TRUE, UNKNOWN, Answer, order, read
 from headgate.operators.kernels import AND, ARGUMENT, EARLY, EXHAUSTIVE, KIND, LITERAL, OR, PARENT, WANTED
 from headgate.operators.program import Program
 from headgate.operators.registry import VAR
 from headgate.oracle import filters
+from headgate.predicates import values
 from headgate.schema import Schema
 
 Row = Mapping[Path, Any]

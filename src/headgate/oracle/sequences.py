@@ -13,13 +13,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headgate.language import ast, values
-from headgate.language.ast import Node, Path
-from headgate.language.spine import DUR, Merged, Source, Spine, Step, publish_order
-from headgate.language.times import instant
+from headgate.language import ast
+from headgate.language.ast import DUR, Node, Path
 from headgate.oracle.filters import truth
+from headgate.predicates import values
+from headgate.predicates.times import instant
 from headgate.schema import Attribute, Schema
 from headgate.sequences.aggregates import State, accumulate, begin, finish
+from headgate.sequences.spine import Merged, Source, Spine, Step, publish_order
 
 Row = Mapping[Path, Any]
 Late = Callable[[Node, Row], bool | None]

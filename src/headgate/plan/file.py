@@ -22,7 +22,6 @@ import pyarrow as pa
 
 from headgate.covering.gates import Gate, GatedIndex
 from headgate.errors import PlanError
-from headgate.filters.cells import Cells
 from headgate.filters.compile import Lanes
 from headgate.filters.dense import Dense, Roots
 from headgate.filters.engine import FilterIndex
@@ -33,8 +32,9 @@ from headgate.filters.rows import Rows
 from headgate.language import codec
 from headgate.language.ast import Node
 from headgate.language.catalogue import OntologyText
-from headgate.language.normal import Lit
 from headgate.plan.segment import Segment
+from headgate.predicates.cells import Cells
+from headgate.predicates.normal import Lit
 from headgate.schema import Attribute, Kind, Schema, Type
 
 MAGIC = b"HEADGATE"

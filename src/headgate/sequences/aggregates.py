@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from headgate.language import values
+from headgate.predicates import values
 
 State = tuple[Any, ...]
 WIDTH = {"COUNT": 1, "SUM": 2, "AVG": 2, "MIN": 1, "MAX": 1, "FIRST": 1, "LAST": 1, "STDDEV": 3, "COLLECT": 1, "": 1}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from headgate.language import ast
-from headgate.language.ast import TRUE, Node
-from headgate.language.spine import DUR, Merged, Source, Spine, Step, conjuncts
+from headgate.language.ast import DUR, TRUE, Node
 from headgate.sequences.algebra import simplify
 from headgate.sequences.parameterized import plain
 from headgate.sequences.predicates import FOREVER, parts
+from headgate.sequences.spine import Merged, Source, Spine, Step, conjuncts
 
 
 def warnings_of(spine: Spine, missing: str = "null") -> list[str]:

@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 
 from headgate.errors import PlanError
 from headgate.language import ast
-from headgate.language.ast import TRUE, Node
-from headgate.language.spine import DUR, Accumulator, Source, Spine, Step, conjunction
+from headgate.language.ast import DUR, TRUE, Node
 from headgate.schema import Path
 from headgate.sequences.parameterized import plain
 from headgate.sequences.predicates import FOREVER, Decided, Equality, event_paths, late_problem, parts, refer
+from headgate.sequences.spine import Accumulator, Source, Spine, Step, conjunction
 
 QUOTA = 1_000_000
 """The most runs one state may hold, unless a subscription says otherwise."""

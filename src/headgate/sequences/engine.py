@@ -18,8 +18,7 @@ import numpy as np
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError
 from headgate.language import ast
-from headgate.language.ast import TRUE, Node, Path
-from headgate.language.spine import DUR
+from headgate.language.ast import DUR, TRUE, Node, Path
 from headgate.schema import Kind, Schema, Type
 from headgate.sequences.arrivals import Clock, Problem, derived, merged_order
 from headgate.sequences.automaton import Automaton, Options, Slots, slots_of

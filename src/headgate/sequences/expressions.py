@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.times import instant
+from headgate.predicates import values
+from headgate.predicates.times import instant
 from headgate.sequences.predicates import Decided
 
 

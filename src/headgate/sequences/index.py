@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.language.ast import TRUE, Node, Path
-from headgate.language.spine import Accumulator
 from headgate.schema import Schema, Type
 from headgate.sequences import tables
 from headgate.sequences.aggregates import WIDTH
@@ -29,6 +28,7 @@ from headgate.sequences.programs.compiler import (
     is_float,
     sort_of,
 )
+from headgate.sequences.spine import Accumulator
 from headgate.sequences.tables import Bits, Ints, Tables
 
 KINDS = {"NEXT": tables.NEXT_STEP, "FOLD": tables.FOLD_STEP, "ABSENT": tables.ABSENT_STEP}

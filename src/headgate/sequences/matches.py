@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from headgate.language.times import instant_text
+from headgate.predicates.times import instant_text
 from headgate.schema import Kind, Type
 from headgate.sequences.arrivals import starts_after
 from headgate.sequences.match_rows import Rows, match_id

@@ -13,7 +13,7 @@ from typing import Any
 
 from headgate.language import ast
 from headgate.language.ast import Hole, Node
-from headgate.language.spine import rewrite
+from headgate.sequences.spine import rewrite
 
 _skeletons: dict[Node, Node] = {}
 

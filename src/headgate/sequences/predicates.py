@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headgate.language import ast, values
-from headgate.language.ast import TRUE, Node, Path
-from headgate.language.normal import fold
-from headgate.language.spine import DUR, conjunction, conjuncts, rewrite
+from headgate.language import ast
+from headgate.language.ast import DUR, TRUE, Node, Path
+from headgate.predicates import values
+from headgate.predicates.normal import fold
 from headgate.sequences.algebra import heads, is_late
 from headgate.sequences.parameterized import Parameterized, Part, part, plain
+from headgate.sequences.spine import conjunction, conjuncts, rewrite
 
 FOREVER = 2**63 - 1
 _HEAVY = ast.Like | ast.TextTest | ast.Matches | ast.Call | ast.Graph

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 import xxhash
 
 from headgate.errors import PlanError
-from headgate.language.spine import Merged, Source, Spine, publish_order
 from headgate.schema import Schema
 from headgate.sequences.algebra import simplify
 from headgate.sequences.automaton import QUOTA
+from headgate.sequences.spine import Merged, Source, Spine, publish_order
 
 
 @dataclass(frozen=True)

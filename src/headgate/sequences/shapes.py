@@ -18,11 +18,11 @@ from headgate.language.build import FORMS, value_of
 from headgate.language.catalogue import Catalogue
 from headgate.language.forms import fill
 from headgate.language.parser import template
-from headgate.language.scopes import check_pattern
-from headgate.language.spine import Spine
 from headgate.language.tokens import Tokens, tokenise
 from headgate.sequences.algebra import simplify
 from headgate.sequences.parameterized import Part, part
+from headgate.sequences.scopes import check_pattern
+from headgate.sequences.spine import Spine
 
 _LOOSE = ast.Compare | ast.Between | ast.In
 _FIXED = ast.Duration | ast.Span | ast.Instant | ast.Call | ast.Variable | ast.Graph | ast.Function

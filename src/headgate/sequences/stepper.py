@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headgate.language.ast import Node, Path
-from headgate.language.spine import DUR, Accumulator
+from headgate.language.ast import DUR, Node, Path
 from headgate.sequences.aggregates import State as Accumulated
 from headgate.sequences.aggregates import accumulate, begin, finish
 from headgate.sequences.automaton import Automaton, Edge, State, Target
 from headgate.sequences.expressions import Truth, Value, truth, value
 from headgate.sequences.memory import Memory
+from headgate.sequences.spine import Accumulator
 
 States = tuple[tuple[Accumulated, ...], ...]
 

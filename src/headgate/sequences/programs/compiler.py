@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.language import ast
+from headgate.language.ast import DUR as DURATION
 from headgate.language.ast import Node, Path
-from headgate.language.spine import DUR as DURATION
-from headgate.language.times import instant
+from headgate.predicates.times import instant
 from headgate.schema import Kind, Type
 from headgate.sequences import tables
 from headgate.sequences.predicates import Decided

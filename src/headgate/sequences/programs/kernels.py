@@ -1,7 +1,7 @@
 """The interpreter of dynamic predicates: a small stack machine inside the kernels.
 
 A value is a tag and 64 bits: BIGINT, TIMESTAMP, BOOLEAN and the code of a text are INT, a DOUBLE is FLOAT, a missing
-value NULL. Truth is 1, 0, or NULL for UNKNOWN. `language/values.py` says what the operations mean and is the twin.
+value NULL. Truth is 1, 0, or NULL for UNKNOWN. `predicates/values.py` says what the operations mean and is the twin.
 """
 
 from __future__ import annotations

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.normal import Complete, Lit
+from headgate.predicates import values
+from headgate.predicates.normal import Complete, Lit
 from headgate.schema import Kind, Schema
 from headgate.sequences.expressions import truth
 

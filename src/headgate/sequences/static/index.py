@@ -18,7 +18,7 @@ from headgate.columns import Columns
 from headgate.engine import Hits
 from headgate.errors import PlanError
 from headgate.language.ast import Call, Compare, Graph, Hole, Literal, Node, Path, walk
-from headgate.language.normal import All, Complete, Formula, Lit, literals, normalise
+from headgate.predicates.normal import All, Complete, Formula, Lit, literals, normalise
 from headgate.schema import Schema
 from headgate.sequences.parameterized import Parameterized, plain, put_in
 from headgate.sequences.static.atoms import constant_of, holds

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.language import ast
-from headgate.language.spine import DUR, conjuncts, reads
+from headgate.language.ast import DUR
 from headgate.schema import Path, Schema, format_path
 from headgate.sequences.parameterized import plain
 from headgate.sequences.publish_levels import Levels, Producer, Subscription
+from headgate.sequences.spine import conjuncts, reads
 
 GLOBAL = "global"
 Keys = Mapping[str, Path]

@@ -16,7 +16,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
-from headgate.language.spine import DUR
+from headgate.language.ast import DUR
 from headgate.plan.statics import FilterStatic
 from headgate.schema import Kind, Path, Type, format_path
 from headgate.sequences.engine import LevelIndex

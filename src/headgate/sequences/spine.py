@@ -24,9 +24,6 @@ from headgate.language import ast
 from headgate.language.ast import TRUE, Node
 from headgate.schema import Path, Schema, Type
 
-DUR = "DUR()"
-"""Not a name that a text can hold by accident."""
-
 
 @dataclass(frozen=True)
 class Source:

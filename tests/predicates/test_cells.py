@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.filters.atoms_strategy import POOLS
 
 from headgate.columns import Column
-from headgate.filters.cells import ALWAYS, NEVER, Cells, canonical
-from headgate.language import values
+from headgate.predicates import values
+from headgate.predicates.cells import ALWAYS, NEVER, Cells, canonical
 from headgate.schema import Kind, Type
 
 OPS = list(values.NEGATED)

@@ -6,7 +6,7 @@ from typing import Any
 
 from headgate.errors import DuplicateName, SchemaError, TypeProblem, UnknownName
 from headgate.language import ast
-from headgate.language.normal import fold
+from headgate.predicates.normal import fold
 from headgate.schema import Attribute, Schema, Type
 
 

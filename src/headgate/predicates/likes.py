@@ -14,7 +14,7 @@ from typing import AnyStr
 
 import re2
 
-from headgate.language import values
+from headgate.predicates import values
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import pytest
 
 from headgate.errors import BindingProblem, LanguageError, TypeProblem, UnknownName
 from headgate.language.catalogue import Catalogue, Signature
-from headgate.language.check import check_filter
 from headgate.language.parser import parse_body
+from headgate.predicates.check import check_filter
 from headgate.schema import Kind, Schema, Type
 
 STOCK = Schema.of(

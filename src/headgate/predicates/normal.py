@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Hole, Node
-from headgate.language.times import instant
+from headgate.predicates import values
+from headgate.predicates.times import instant
 from headgate.schema import Schema
 
 MODES = ("null", "strict", "default", "total")

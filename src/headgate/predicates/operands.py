@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headgate.columns import Column
-from headgate.language import values
+from headgate.predicates import values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

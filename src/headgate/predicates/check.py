@@ -14,7 +14,7 @@ from headgate.errors import BindingProblem, LanguageError, TypeProblem, UnknownN
 from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue, nearest, unknown_operator
-from headgate.language.expression_types import Lookup, Types
+from headgate.predicates.types import Lookup, Types
 from headgate.schema import Kind, Schema, Type
 
 

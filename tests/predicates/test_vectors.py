@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from tests.filters.atoms_strategy import TYPES, atoms, batches, literals
 
 from headgate.columns import Column, Columns
-from headgate.filters.vector import evaluate
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue
-from headgate.language.check import check_filter
-from headgate.language.normal import Lit
 from headgate.language.parser import parse_body
 from headgate.oracle.filters import truth
+from headgate.predicates import values
+from headgate.predicates.check import check_filter
+from headgate.predicates.normal import Lit
+from headgate.predicates.vectors import evaluate
 from headgate.schema import Schema, Type
 
 STREAM = Schema.of("s", TYPES)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from headgate.errors import DuplicateName, LanguageError, TypeProblem, UnknownName
 from headgate.language import ast
-from headgate.language.ast import TRUE, Node
+from headgate.language.ast import DUR, TRUE, Node
 from headgate.language.catalogue import Catalogue, nearest
-from headgate.language.check import check_calls, check_graphs, check_variables
-from headgate.language.expression_types import BIGINT, BOOLEAN, DOUBLE, ExpressionType, Special, Types
-from headgate.language.places import Bound, Place
-from headgate.language.spine import (
-    DUR,
+from headgate.predicates.check import check_calls, check_graphs, check_variables
+from headgate.predicates.types import BIGINT, BOOLEAN, DOUBLE, ExpressionType, Special, Types
+from headgate.schema import Attribute, Kind, Path, Schema, Type, format_path
+from headgate.sequences.places import Bound, Place
+from headgate.sequences.spine import (
     Accumulator,
     Merged,
     Selected,
@@ -28,7 +28,6 @@ from headgate.language.spine import (
     conjunction,
     rewrite,
 )
-from headgate.schema import Attribute, Kind, Path, Schema, Type, format_path
 
 
 @dataclass

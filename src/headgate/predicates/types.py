@@ -15,7 +15,7 @@ import re2
 from headgate.errors import LanguageError, TypeProblem
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.times import instant
+from headgate.predicates.times import instant
 from headgate.schema import Kind, Type
 
 

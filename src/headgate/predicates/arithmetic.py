@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headgate.filters.operands import Constant, Numbers, Operand, Words, of_values
-from headgate.language import values
+from headgate.predicates import values
+from headgate.predicates.operands import Constant, Numbers, Operand, Words, of_values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

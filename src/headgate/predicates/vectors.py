@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headgate.columns import Columns, offsets_of
-from headgate.filters import arithmetic, operands
-from headgate.filters.likes import like_test
-from headgate.filters.operands import Constant, Operand
-from headgate.language import ast, values
+from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.times import instant
+from headgate.predicates import arithmetic, operands, values
+from headgate.predicates.likes import like_test
+from headgate.predicates.operands import Constant, Operand
+from headgate.predicates.times import instant
 from headgate.schema import Path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from headgate.language.normal import Lit
+    from headgate.predicates.normal import Lit
 
     Mask = NDArray[np.bool_]
 

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from headgate.columns import Column
-from headgate.filters.kernels import numeric_cells, table_cells
 from headgate.language.ast import Path
-from headgate.language.values import INT64
+from headgate.predicates.kernels import numeric_cells, table_cells
+from headgate.predicates.values import INT64
 from headgate.schema import Kind
 
 Ints = NDArray[np.int32]
