@@ -38,7 +38,7 @@ from headgate.plan.merge import Merge, due
 from headgate.plan.segment import collector_paused
 from headgate.predicates.check import Checked, check_filter
 from headgate.predicates.declared import declared
-from headgate.predicates.normal import MODES
+from headgate.predicates.modes import MODES
 from headgate.schema import Schema, Type
 from headgate.sequences.scopes import check_pattern
 from headgate.sequences.shapes import Keys

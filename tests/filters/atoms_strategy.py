@@ -75,15 +75,18 @@ class _Draws:
             leaf,
             st.builds(ast.Arithmetic, st.sampled_from("+-*/%"), below, below),
             st.builds(ast.Negate, below),
-            st.builds(ast.Function, st.just("ABS"), below),
-            st.builds(ast.Function, st.just("LENGTH"), self._text()),
+            st.builds(ast.Function, st.just("ABS"), st.tuples(below)),
+            st.builds(ast.Function, st.just("LENGTH"), st.tuples(self._text())),
         )
 
     def _text(self) -> Nodes:
         attribute = self.attribute(Kind.STRING)
         literal = (POOLS[Kind.STRING] | st.none()).map(ast.Literal)
         return st.one_of(
-            attribute, attribute, literal, st.builds(ast.Function, st.sampled_from(["LOWER", "UPPER"]), attribute)
+            attribute,
+            attribute,
+            literal,
+            st.builds(ast.Function, st.sampled_from(["LOWER", "UPPER"]), st.tuples(attribute)),
         )
 
     def _time(self) -> Nodes:
@@ -112,16 +115,18 @@ class _Draws:
             (self.span, self.span),
         ]
         equated = [*ordered, (boolean, boolean), (self.attribute(Kind.BINARY), self.attribute(Kind.BINARY))]
-        kinds = st.sampled_from(["CONTAINS", "STARTS", "ENDS"])
-        like = st.builds(ast.Like, text, LIKES.map(ast.Literal), st.sampled_from([None, "!"]), st.booleans())
+        kinds = st.sampled_from(["CONTAINS", "STARTS WITH", "ENDS WITH"])
+        likes = st.sampled_from(["LIKE", "ILIKE"])
+        pattern = LIKES.map(ast.Literal)
         return st.one_of(
             *(st.builds(ast.Compare, _COMPARISONS, a, b) for a, b in ordered),
             *(st.builds(ast.Compare, _EQUALITIES, a, b) for a, b in equated),
             *(st.builds(ast.Between, a, b, b) for a, b in ordered),
             *(st.builds(ast.In, a, st.lists(b, min_size=1, max_size=4).map(tuple)) for a, b in equated),
-            st.builds(ast.TextTest, kinds, text, text),
-            like,
-            st.builds(ast.Matches, text, st.sampled_from(_REGEXES)),
+            st.builds(ast.Test, kinds, st.tuples(text, text)),
+            st.builds(ast.Test, likes, st.tuples(text, pattern)),
+            st.builds(ast.Test, likes, st.tuples(text, pattern, st.just(ast.Literal("!")))),
+            st.builds(ast.Test, st.just("MATCHES"), st.tuples(text, st.sampled_from(_REGEXES).map(ast.Literal))),
             st.builds(ast.IsNull, number | text),
             st.sampled_from(sorted(TYPES)).map(lambda name: ast.IsNull(ast.Attribute((name,)))),
             self.attribute(Kind.BOOLEAN),

@@ -431,13 +431,22 @@ def _form(tokens: Tokens, start: int, stop: int, literals: tuple[int, ...]) -> F
 
 
 def is_particular(body: Node) -> bool:
-    below = ast.walk(body)
-    return any(isinstance(n, _PARTICULAR) or (isinstance(n, ast.In) and len(n.items) > _LONG) for n in below)
+    for n in ast.walk(body):
+        match n:
+            case ast.Test(name) if name not in _ANY_TEXT:
+                return True
+            case ast.In(_, items) if len(items) > _LONG:
+                return True
+        if isinstance(n, _PARTICULAR):
+            return True
+    return False
 
 
 _LONG = 16
 """A longer IN is one look-up in a set rather than an equality for each item."""
-_PARTICULAR = (ast.Matches, ast.Instant, ast.Like, ast.Span, ast.Arithmetic, ast.Negate)
+_PARTICULAR = (ast.Instant, ast.Span, ast.Arithmetic, ast.Negate)
+_ANY_TEXT = ("CONTAINS", "STARTS WITH", "ENDS WITH")
+"""Tests whose constants may be any text; those of others are patterns, which may be wrong."""
 
 
 def fill(value: T, leaf: Callable[[Hole], Any], shift: int = 0) -> T:

@@ -23,8 +23,9 @@ from headgate.language.ast import Node, Path
 from headgate.language.forms import cut_node
 from headgate.operators.answer import FAILS, HOLDS, MISSING, TRUE, Answer, row_order
 from headgate.operators.engine import Batch, Given, OperatorEngine, Outcome
-from headgate.operators.index import OperatorIndex, present
+from headgate.operators.index import OperatorIndex
 from headgate.operators.predicate import Predicate
+from headgate.predicates.modes import logic, with_demands
 from headgate.schema import Schema
 
 
@@ -182,10 +183,7 @@ def compile_late(
     """Compile the late subscriptions of a stream: bodies, each with its missing-mode."""
     operators = engine.compile([b for b, _ in bodies], missing=[m for _, m in bodies], schema=schema)
     possible = compile_filters(
-        (
-            (cut_node(_possible(present(b, m, schema), True)), "default" if m == "default" else "null")
-            for b, m in bodies
-        ),
+        ((cut_node(_possible(with_demands(m, b, schema), True)), logic(m)) for b, m in bodies),
         schema,
     )
     early = compile_filters(((cut_node(n), m) for n, m in operators.early), schema) if operators.early else None

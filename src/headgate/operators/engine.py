@@ -21,6 +21,7 @@ from headgate.engine import Binding, Hits, State
 from headgate.errors import HeadgateError, PlanError
 from headgate.language.ast import Node, Path
 from headgate.operators.answer import ERROR, FAILS, MISSING, TRUE, Answer
+from headgate.operators.bindings import BoundRow
 from headgate.operators.caller import Caller, Reply, Request
 from headgate.operators.event import Event
 from headgate.operators.index import OperatorIndex, compile_index, needs
@@ -308,7 +309,7 @@ class _Going:
             if self.batch.given is None:
                 raise PlanError("these subscriptions match a GRAPH, and no graph engine answered")
             return self.batch.given(self.event, predicate)
-        if self.batch.index.arguments[number].resolve(self.read) is not None:
+        if self.batch.index.arguments[number].resolve(BoundRow({}, self.read)) is not None:
             return None
         # A missing argument is UNKNOWN; in the two-valued default mode it is ω, of which nothing holds.
         return FAILS if predicate.missing == "default" else MISSING
@@ -317,7 +318,7 @@ class _Going:
         """The call that the chosen predicate needs, or None if its key was answered already."""
         number = self.run.predicates[local]
         arguments = self.batch.index.arguments[number]
-        values = arguments.resolve(self.read)
+        values = arguments.resolve(BoundRow({}, self.read))
         assert values is not None, "predicates with missing arguments were answered for nothing"
         self._key = arguments.key(values)
         known = self._keys.get(self._key)
