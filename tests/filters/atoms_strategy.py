@@ -24,7 +24,28 @@ Nodes = st.SearchStrategy[Node]
 _INTS = [0, 1, -1, 2, 3, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, 2**63 - 2, -(2**63), 3037000500, -3037000500]
 _DOUBLES = [0.0, -0.0, 0.5, 1.0, -1.0, 2.5, 2.0**53, 2.0**53 + 2, 2.0**63, -(2.0**63), 1e308, 5e-324]
 _DOUBLES += [float("nan"), float("inf"), float("-inf")]
-_TEXTS = ["", "a", "b", "ab", "aB", "ba", "aba", "a%b", "é", "É", "İ", "ΑΣ", "ας", "ß", "😀", "a\nb", "\x00", "_"]
+_TEXTS = [
+    "10.1.2.3",
+    "2001:db8::1",
+    "",
+    "a",
+    "b",
+    "ab",
+    "aB",
+    "ba",
+    "aba",
+    "a%b",
+    "é",
+    "É",
+    "İ",
+    "ΑΣ",
+    "ας",
+    "ß",
+    "😀",
+    "a\nb",
+    "\x00",
+    "_",
+]
 _INSTANTS = ["1970-01-01", "2026-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "0001-01-01"]
 _PATTERNS = ["%", "_", "%%", "a", "b", "B", "é", "\n", "!%", "!_", "!!", "İ", "😀"]
 _REGEXES = ["a", "^a$", "b|é", "(?i)AB", "a.b", "(?s)a.b", r"\bab", "^$", "x*", r"\x00", "[^a]", "(ab)+$"]
@@ -41,6 +62,7 @@ POOLS: dict[Kind, st.SearchStrategy[Any]] = {
 SCALARS = {f"{kind.value}_{n}": Type(kind) for kind in POOLS for n in (1, 2)}
 ARRAYS = {f"{kind.value}_array": Type(kind, array=True) for kind in POOLS}
 TYPES = SCALARS | ARRAYS
+_NETWORKS = ("10.0.0.0/8", "10.1.2.3/32", "0.0.0.0/0", "2001:db8::/32", "::/0")
 _SIZES = (0, 1, 63, 64, 65)
 _COMPARISONS = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
 _EQUALITIES = st.sampled_from(["=", "<>"])
@@ -127,6 +149,7 @@ class _Draws:
             st.builds(ast.Test, likes, st.tuples(text, pattern)),
             st.builds(ast.Test, likes, st.tuples(text, pattern, st.just(ast.Literal("!")))),
             st.builds(ast.Test, st.just("MATCHES"), st.tuples(text, st.sampled_from(_REGEXES).map(ast.Literal))),
+            st.builds(ast.Test, st.just("IN CIDR"), st.tuples(text, st.sampled_from(_NETWORKS).map(ast.Literal))),
             st.builds(ast.IsNull, number | text),
             st.sampled_from(sorted(TYPES)).map(lambda name: ast.IsNull(ast.Attribute((name,)))),
             self.attribute(Kind.BOOLEAN),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any
 
 import re2
@@ -117,7 +118,21 @@ def holds(name: str, text: str, other: str, escape: str | None = None) -> bool:
             return like(text, other, escape, name == "ILIKE")
         case "MATCHES":
             return matches(text, other)
+        case "IN CIDR":
+            return _in_network(text, other)
     raise AssertionError(name)
+
+
+def _in_network(text: str, network: str) -> bool:
+    """The bits of the address begin with those of the network's prefix."""
+    try:
+        address, base = ip_address(text), ip_address(network.partition("/")[0])
+    except ValueError:
+        return False
+    whole = address.max_prefixlen
+    length = int(network.partition("/")[2] or base.max_prefixlen)
+    bits, wanted = f"{int(address):0{whole}b}", f"{int(base):0{base.max_prefixlen}b}"
+    return address.version == base.version and bits[:length] == wanted[:length]
 
 
 def like(value: str, pattern: str, escape: str | None, fold: bool) -> bool:

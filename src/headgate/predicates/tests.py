@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import re2
@@ -84,6 +85,30 @@ def _searches(pattern: str) -> Callable[[str], bool]:
     return lambda text: search(text) is not None
 
 
+def _check_network(network: str) -> Wrong | None:
+    hint = "write an address and the length of its prefix: '10.0.0.0/8', '2001:db8::/32'"
+    try:
+        ip_network(network, strict=False)
+    except ValueError:
+        return f"{network!r} is no network", hint
+    return None if network.partition("/")[2].isdigit() else (f"{network!r} has no length of a prefix", hint)
+
+
+def _in_network(network: str) -> Callable[[str], bool]:
+    """Whether a text is an address of the network. Any other text is not."""
+    known = ip_network(network, strict=False)
+    first, last, version = int(known.network_address), int(known.broadcast_address), known.version
+
+    def holds(text: str) -> bool:
+        try:
+            address = ip_address(text)
+        except ValueError:
+            return False
+        return address.version == version and first <= int(address) <= last
+
+    return holds
+
+
 TESTS = {
     t.name: t
     for t in (
@@ -93,5 +118,6 @@ TESTS = {
         TextTest("LIKE", prepare=lambda p, escape=None: like_test(p, escape, fold=False), check=_check_like),
         TextTest("ILIKE", prepare=lambda p, escape=None: like_test(p, escape, fold=True), check=_check_like),
         TextTest("MATCHES", prepare=_searches, check=_check_regex),
+        TextTest("IN CIDR", prepare=_in_network, check=_check_network),
     )
 }
