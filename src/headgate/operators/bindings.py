@@ -168,6 +168,28 @@ class Output:
         found = self._of(self._formula, ask, early, read)
         return [dict(sorted(b.items())) for b in self._distinct(found)]
 
+    def truth(self, ask: Ask, early: Callable[[Early], bool], read: Read) -> int:
+        """TRUE, FALSE, or ERROR where an answer that failed leaves it open; all answers must be known."""
+        return self._truth(self._formula, ask, early, read)
+
+    def _truth(self, f: Formula, ask: Ask, early: Callable[[Early], bool], read: Read) -> int:
+        match f:
+            case Early():
+                return TRUE if early(f) else FALSE
+            case Late(predicate, wanted):
+                answer = ask(predicate)
+                assert answer is not None
+                if answer.truth == ERROR:
+                    return ERROR
+                return TRUE if answer.truth == (TRUE if wanted else FALSE) else FALSE
+            case Join():
+                return self._joins[id(f)].look(ask, read)
+            case Both(items) | Either(items):
+                decisive = FALSE if isinstance(f, Both) else TRUE
+                truths = [self._truth(item, ask, early, read) for item in items]
+                return decisive if decisive in truths else ERROR if ERROR in truths else TRUE + FALSE - decisive
+        raise AssertionError(f)
+
     def _of(self, f: Formula, ask: Ask, early: Callable[[Early], bool], read: Read) -> list[Binding]:
         match f:
             case Early():

@@ -22,6 +22,7 @@ from headgate.errors import HeadgateError, PlanError
 from headgate.language.ast import Node, Path
 from headgate.operators.answer import ERROR, FAILS, MISSING, TRUE, Answer
 from headgate.operators.bindings import BoundRow
+from headgate.operators.body import Early
 from headgate.operators.caller import Caller, Reply, Request
 from headgate.operators.event import Event
 from headgate.operators.index import OperatorIndex, compile_index, needs
@@ -209,6 +210,27 @@ class Batch:
         for at in range(0, len(events), together):
             self._window(events[at : at + together], slots[at : at + together])
         return self._outcome()
+
+    def by_answers(self, event: int, slot: int, given: Given) -> Binding | Failure | None:
+        """A pair whose predicates are all answered already: its binding, None if it does not hold, or why nobody knows."""
+        early, read, output = self.early(event), self.view.reader(event), self.index.outputs[slot]
+
+        def ask(predicate: Predicate) -> Answer:
+            return given(event, predicate)
+
+        def holds(part: Early) -> bool:
+            return bool(early[self._part(part.node, slot)])
+
+        try:
+            truth = output.truth(ask, holds, read)
+            if truth == TRUE:
+                return {} if output.empty else output.bindings(ask, holds, read)[0]
+        except HeadgateError as error:
+            return Failure(event, slot, error)
+        if truth != ERROR:
+            return None
+        answers = (ask(p) for p in self.index.predicates if p.graph is not None)
+        return Failure(event, slot, next(a.error for a in answers if a.error is not None))
 
     def known(self, event: int) -> tuple[dict[int, Answer], dict[Key, Answer]]:
         """What was answered on an event before, by predicate and by call key."""

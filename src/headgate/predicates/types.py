@@ -186,6 +186,8 @@ class Types:
             return TIMESTAMP
         left, right = self._as_number(left, node.left, node.op), self._as_number(right, node.right, node.op)
         if Special.SPAN in (left, right):
+            if Special.ANY in (left, right) and node.op in "+-":
+                return Special.ANY  # a variable may hold a time or a length of time
             return DOUBLE if node.op == "/" else Special.SPAN
         if node.op != "/" and _is(left, Kind.BIGINT) and _is(right, Kind.BIGINT):
             return BIGINT

@@ -9,8 +9,10 @@ twin.
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INT64 = range(-(2**63), 2**63)
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """`c op x` is `x FLIPPED[op] c`."""
@@ -49,6 +51,17 @@ _KINDS = {
     bool: BOOLEAN, int: NUMBER, float: NUMBER, str: TEXT, bytes: BYTES, Instant: INSTANT, list: ARRAY, tuple: ARRAY,
     dict: OBJECT,
 }  # fmt: skip
+
+
+def written(value: Any) -> Any:
+    """A value as JSON can hold it: a time as ISO 8601 in UTC, bytes in hexadecimal."""
+    if isinstance(value, Instant):
+        try:
+            moment = _EPOCH + timedelta(microseconds=value)
+        except OverflowError:
+            return int(value)
+        return moment.isoformat().replace("+00:00", "Z")
+    return value.hex() if isinstance(value, bytes) else value
 
 
 def kind(value: object) -> int | None:
