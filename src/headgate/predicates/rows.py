@@ -161,7 +161,7 @@ class _Typed:
         paths = list(dict.fromkeys(n.path for n in below if isinstance(n, ast.Attribute)))
         if not paths:
             return atom
-        defaults = self._defaults
+        defaults, missing = self._defaults, self._missing
 
         def holds(row: Row) -> bool | None:
             for path in paths:
@@ -169,7 +169,8 @@ class _Typed:
                 if elements is None and defaults is not None:
                     elements = defaults.get(path)
                 if isinstance(elements, list | tuple):
-                    truths = [atom(_Element(row, path, element)) for element in elements]
+                    # A missing element is not the missing attribute: the DEFAULT does not stand for it.
+                    truths = [atom(_Element(row, path, missing if e is None else e)) for e in elements]
                     decisive = path not in every
                     return decisive if decisive in truths else None if None in truths else not decisive
             return atom(row)

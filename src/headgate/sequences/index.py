@@ -13,21 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.language.ast import TRUE, Node, Path
+from headgate.predicates.programs.compiler import TEXT, Instruction, Unsupported, is_float, sort_of
 from headgate.schema import Schema, Type
 from headgate.sequences import tables
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Automaton, Edge, State, Target
 from headgate.sequences.predicates import FOREVER
-from headgate.sequences.programs.compiler import (
-    FUNCTIONS,
-    TEXT,
-    Instruction,
-    Place,
-    Unsupported,
-    compile_program,
-    is_float,
-    sort_of,
-)
+from headgate.sequences.programs.compiler import FUNCTIONS, Place, compile_program
 from headgate.sequences.spine import Accumulator
 from headgate.sequences.tables import Bits, Ints, Tables
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from headgate.predicates.programs.kernels import FLOAT, INT
 from headgate.predicates.rows import Value, compile_value
 from headgate.schema import Kind, Type
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Target
 from headgate.sequences.memory import Memory
-from headgate.sequences.programs.kernels import FLOAT, INT
 from headgate.sequences.spine import Spine
 from headgate.sequences.stepper import Run, View
 from headgate.sequences.tables import HANDLES, NODE, T0, T1, Ints
