@@ -124,6 +124,12 @@ def test_what_cannot_be_built_is_refused_with_its_place(
     assert matches(subs.add("other", "n = 1", on="s"), {"n": 1}) == (["other", "q"] if way == "replace" else ["other"])
 
 
+def test_a_prefix_that_is_nearly_one_gets_a_hint() -> None:
+    with pytest.raises(UnknownName) as caught:
+        book(PREFIX + STREAM).add("q", "GRAPH { _:H a rdfx:Y }")
+    assert caught.value.hint == "did you mean rdf?"
+
+
 def test_a_graph_on_a_stream_without_one_is_refused() -> None:
     with pytest.raises(LanguageError, match="which graph of the event") as caught:
         book().add("q", "GRAPH { _:H rdf:value ?x }")
