@@ -22,7 +22,8 @@ from headgate.errors import (
     UnknownName,
     UsageError,
 )
-from headgate.subscriptions import Subscriptions
+from headgate.plan.segment import Family
+from headgate.subscriptions import Subscriptions, admission
 
 PREFIX = "PREFIX : <http://example.com/>;"
 STREAM = "CREATE STREAM s (doc GRAPH, n BIGINT, b DOUBLE, at TIMESTAMP);"
@@ -100,6 +101,7 @@ REFUSED: list[tuple[str, type[LanguageError], str, int]] = [
     ("n = 1 AND b > 'a\0b'", SyntaxProblem, "the character NUL has no place in a text", 15),
     ("`n\0` = 1", SyntaxProblem, "the character NUL has no place in a text", 1),
     (".".join(["n"] * 3000) + " = 1", LimitExceeded, "a name has more than 64 parts", 1),
+    ("n < 1e308 WEEKS", TypeProblem, "this length of time is beyond 64 bits of microseconds", 5),
     ("nobody(n)", UnknownName, "there is no operator nobody", 1),
     ("given(?x) AND ?y > 1", BindingProblem, "nothing binds ?y here", 15),
 ]
@@ -213,6 +215,9 @@ def test_a_length_of_time_is_a_number_of_microseconds() -> None:
     assert matches(book().add("q", "x < 5 MINUTES"), {"x": 299_999_999}, {"x": 300_000_000}) == ["q"]
 
 
+X = {"a": "x", "b": "x", "c": "x", "tags": ["x"]}
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -224,10 +229,11 @@ def test_a_length_of_time_is_a_number_of_microseconds() -> None:
         "a IN (b, c) AND LOWER(a) = 'x'",
         "a BETWEEN b AND c AND c STARTS WITH 'x'",
         "a < 'y' AND a >= b AND b = c",
+        "ALL(tags) = b AND b = a AND a = 'x'",
     ],
 )
 def test_the_type_of_an_attribute_is_inferred_from_the_whole_body(text: str) -> None:
-    assert matches(book().add("q", text), {"a": "x", "b": "x", "c": "x"}, {"a": "y", "b": "z", "c": "x"}) == ["q"]
+    assert matches(book().add("q", text), X, {**X, "a": "y", "b": "z"}) == ["q"]
 
 
 @pytest.mark.parametrize("text", ["a = b", "a = b AND b = c", "a < b AND c = 1"])
@@ -259,6 +265,63 @@ def test_inference_takes_linear_time() -> None:
     begun = time.perf_counter()
     book().add("q", chain)
     assert time.perf_counter() - begun < 10
+
+
+def test_a_stream_whose_subscriptions_speak_of_too_many_attributes_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "ATTRIBUTES", 3)
+    subs = book().add("q", "a = 1 AND b = 2").add("r", "c = 3")
+    with pytest.raises(LimitExceeded, match="speak of more than 3 attributes") as caught:
+        subs.add("t", "a = 1 AND d = 4")
+    assert caught.value.place is not None
+    assert caught.value.place.column == 11
+    assert matches(subs, {"a": 1, "b": 2, "c": 3, "d": 4}) == ["q", "r"]
+
+
+# -- what a book keeps of a text
+
+
+@pytest.mark.parametrize(
+    ("text", "family"),
+    [
+        ("n = 1", Family.FILTER),
+        ("TRUE", Family.FILTER),
+        ("n = 1 OR given(n)", Family.LATE),
+        ("GRAPH { _:H :p 1 }", Family.LATE),
+        ("SELECT n FROM s", Family.SEQUENCE),
+        ("-- a comment\nselect n FROM s", Family.SEQUENCE),
+    ],
+)
+def test_the_family_of_a_text_is_told_once(text: str, family: Family) -> None:
+    subs = book(PREFIX + STREAM).add("q", text)
+    assert subs["q"].family is family
+    assert subs.check(text) is family
+    segment, slot = subs.compile().find("q") or pytest.fail("q is not in the plan")
+    assert segment.entry(slot).family is family
+
+
+def test_a_check_says_what_add_would_say_and_changes_nothing() -> None:
+    subs = book().add("q", "x = 1")
+    assert subs.check("y = 'a'") is Family.FILTER
+    assert subs.check("y = 5") is Family.FILTER
+    with pytest.raises(TypeProblem, match="STRING cannot be compared with DOUBLE"):
+        subs.check("x = 'a'")
+    assert matches(subs.add("r", "y = 'b'"), {"x": 1.0, "y": "b"}) == ["q", "r"]
+
+
+def test_a_text_of_a_known_form_is_not_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    subs = book(STREAM).add("q", "n = 1 AND given(n)").add("r", "n = 1 OR b < 2")
+    for name in ("check_filter", "build_alone", "compile_late"):
+        monkeypatch.setattr(admission, name, lambda *_: pytest.fail("it is built again"))
+    subs.add("t", "n = 7 AND NOT b < 9")
+    with pytest.raises(pytest.fail.Exception):
+        subs.add("u", "b < 2 + 3")
+
+
+def test_a_stream_that_is_declared_after_all_forgets_what_was_learned() -> None:
+    subs = book().add("q", "x = 'a'").remove("q")
+    subs.extend("CREATE STREAM events (x BIGINT);")
+    with pytest.raises(TypeProblem, match="STRING cannot be compared with BIGINT"):
+        subs.add("q", "x = 'b'")
 
 
 # -- depth
@@ -391,3 +454,18 @@ def test_a_template_is_built_when_its_stream_is_declared() -> None:
 def test_a_template_reads_attributes_of_its_stream() -> None:
     with pytest.raises(LanguageErrors, match="stream t has no attribute m"):
         book(f"{PREFIX} CREATE STREAM t (n BIGINT) AS GRAPH {{ _:H :p m }};")
+
+
+@pytest.mark.parametrize("statement", ["DROP STREAM s;", "CREATE STREAM s (n BIGINT);"])
+def test_a_stream_that_a_sequence_reads_stays_as_it_is(statement: str) -> None:
+    subs = book(STREAM + "CREATE STREAM t (m BIGINT);").add("q", "SELECT n FROM s")
+    with pytest.raises(LanguageErrors, match="stream s is"):
+        subs.extend(statement)
+    assert subs.compile().streams == ("s",)
+
+
+def test_an_ontology_that_subscriptions_depend_on_is_not_dropped(tmp_path: Path) -> None:
+    subs = scripted(tmp_path, f"{PREFIX}{STREAM}CREATE ONTOLOGY o FROM 'o.ttl';", o=TTL).add("q", "GRAPH { _:H a :B }")
+    with pytest.raises(LanguageErrors, match="ontology o is in use by subscription q"):
+        subs.extend("DROP ONTOLOGY o;")
+    subs.remove("q").extend("DROP ONTOLOGY o;")

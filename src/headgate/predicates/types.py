@@ -111,7 +111,11 @@ class Types:
                 return self._attribute(node, wanted)
             case ast.Every(attribute):
                 return self._every(attribute, wanted)
-            case ast.Span() | ast.Duration():
+            case ast.Span(amount, unit):
+                if isinstance(amount, int | float) and not abs(amount * ast.UNITS[unit]) < 2**63:
+                    self.problem("this length of time is beyond 64 bits of microseconds", "", node)
+                return Special.SPAN
+            case ast.Duration():
                 return Special.SPAN
             case ast.Variable():
                 return Special.ANY
@@ -191,9 +195,8 @@ class Types:
         return key
 
     def _unite(self, nodes: list[ast.Attribute]) -> None:
-        root = self._root(nodes[0])
         for node in nodes[1:]:
-            self._alike[self._root(node)] = root
+            self._alike[self._root(node)] = self._root(nodes[0])
 
     def _graph_column(self, column: ast.Attribute) -> None:
         found = self._attribute(column, Type(Kind.GRAPH))
@@ -298,7 +301,8 @@ class Types:
             return
         if Special.NULL in types and len({(a.scope, a.path) for a in untyped}) == 1:
             return
-        self._unite(untyped)
+        # Under ALL stands an ARRAY: what it is compared with tells the type of its elements, once that is known.
+        self._unite([n for n in nodes if isinstance(n, ast.Attribute)])
         self._waiting.append((nodes, ordered))
 
     def _peek(self, node: Node) -> Type | None:
