@@ -21,7 +21,7 @@ def compiled(text: str) -> Named:
         ("GRAPH { ?x :p ?y }", "?x", "does not mention the home vertex"),
         ("GRAPH { _:H odd:p ?y }", "odd:p", "the prefix odd: is not declared"),
         ("GRAPH { _:H :p ?y . FILTER (?z < 5) }", "?z", r"\?z does not occur"),
-        ("GRAPH { _:H :p ?y . FILTER (?y MATCHES '(') }", "?y", "no regular expression"),
+        ("GRAPH { _:H :p ?y . FILTER (?y MATCHES '(') }", "?y", "regular expression is refused"),
         ("GRAPH { _:H :p ?y . FILTER (?y < TIMESTAMP 'soon') }", "TIMESTAMP", "no instant"),
         ("GRAPH { _:H :p ?y . FILTER (price < ?y) }", "price", "no place in a FILTER"),
         ("GRAPH { _:H :p name }", "name", "an attribute has no place"),

@@ -444,19 +444,31 @@ def _judged_by_literals(node: Node) -> bool:
     """Whether a literal in it can be wrong by itself: too large to compute with, no time, no regular expression."""
     if isinstance(node, ast.Arithmetic | ast.Negate | ast.Function):
         return any(isinstance(operand, ast.Literal) for operand in node.children())
-    if isinstance(node, ast.Like):
-        return node.escape is not None
-    return isinstance(node, ast.Matches | ast.Instant | ast.Span)
+    if isinstance(node, ast.Test):
+        plain = node.name in _LIKES and len(node.operands) == _WITHOUT_ESCAPE
+        return not plain and node.name not in _ANY_TEXT
+    return isinstance(node, ast.Instant | ast.Span)
 
 
 def is_particular(body: Node) -> bool:
-    below = ast.walk(body)
-    return any(isinstance(n, _PARTICULAR) or (isinstance(n, ast.In) and len(n.items) > _LONG) for n in below)
+    for n in ast.walk(body):
+        match n:
+            case ast.Test(name) if name not in _ANY_TEXT:
+                return True
+            case ast.In(_, items) if len(items) > _LONG:
+                return True
+        if isinstance(n, _PARTICULAR):
+            return True
+    return False
 
 
 _LONG = 16
 """A longer IN is one look-up in a set rather than an equality for each item."""
-_PARTICULAR = (ast.Matches, ast.Instant, ast.Like, ast.Span, ast.Arithmetic, ast.Negate)
+_PARTICULAR = (ast.Instant, ast.Span, ast.Arithmetic, ast.Negate)
+_ANY_TEXT = ("CONTAINS", "STARTS WITH", "ENDS WITH")
+"""Tests whose constants may be any text; those of others are patterns, which may be wrong."""
+_LIKES, _WITHOUT_ESCAPE = ("LIKE", "ILIKE"), 2
+"""Any text is a pattern of LIKE; only an ESCAPE can make one wrong."""
 
 
 def fill(value: T, leaf: Callable[[Hole], Any], shift: int = 0) -> T:

@@ -21,6 +21,8 @@ from headgate.engine import Binding, Hits, State
 from headgate.errors import HeadgateError, PlanError
 from headgate.language.ast import Node, Path
 from headgate.operators.answer import ERROR, FAILS, MISSING, TRUE, Answer
+from headgate.operators.bindings import BoundRow
+from headgate.operators.body import Early
 from headgate.operators.caller import Caller, Reply, Request
 from headgate.operators.event import Event
 from headgate.operators.index import OperatorIndex, compile_index, needs
@@ -209,6 +211,27 @@ class Batch:
             self._window(events[at : at + together], slots[at : at + together])
         return self._outcome()
 
+    def by_answers(self, event: int, slot: int, given: Given) -> Binding | Failure | None:
+        """A pair whose predicates are all answered already: its binding, None if it does not hold, or why nobody knows."""
+        early, read, output = self.early(event), self.view.reader(event), self.index.outputs[slot]
+
+        def ask(predicate: Predicate) -> Answer:
+            return given(event, predicate)
+
+        def holds(part: Early) -> bool:
+            return bool(early[self._part(part.node, slot)])
+
+        try:
+            truth = output.truth(ask, holds, read)
+            if truth == TRUE:
+                return {} if output.empty else output.bindings(ask, holds, read)[0]
+        except HeadgateError as error:
+            return Failure(event, slot, error)
+        if truth != ERROR:
+            return None
+        answers = (ask(p) for p in self.index.predicates if p.graph is not None)
+        return Failure(event, slot, next(a.error for a in answers if a.error is not None))
+
     def known(self, event: int) -> tuple[dict[int, Answer], dict[Key, Answer]]:
         """What was answered on an event before, by predicate and by call key."""
         return ({}, {}) if self._known is None else self._known.setdefault(event, ({}, {}))
@@ -308,7 +331,7 @@ class _Going:
             if self.batch.given is None:
                 raise PlanError("these subscriptions match a GRAPH, and no graph engine answered")
             return self.batch.given(self.event, predicate)
-        if self.batch.index.arguments[number].resolve(self.read) is not None:
+        if self.batch.index.arguments[number].resolve(BoundRow({}, self.read)) is not None:
             return None
         # A missing argument is UNKNOWN; in the two-valued default mode it is ω, of which nothing holds.
         return FAILS if predicate.missing == "default" else MISSING
@@ -317,7 +340,7 @@ class _Going:
         """The call that the chosen predicate needs, or None if its key was answered already."""
         number = self.run.predicates[local]
         arguments = self.batch.index.arguments[number]
-        values = arguments.resolve(self.read)
+        values = arguments.resolve(BoundRow({}, self.read))
         assert values is not None, "predicates with missing arguments were answered for nothing"
         self._key = arguments.key(values)
         known = self._keys.get(self._key)

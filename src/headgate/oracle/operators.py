@@ -18,9 +18,10 @@ from headgate.operators.answer import ERROR, FALSE, TRUE, UNKNOWN, Answer, order
 from headgate.operators.kernels import AND, ARGUMENT, EARLY, EXHAUSTIVE, KIND, LITERAL, OR, PARENT, WANTED
 from headgate.operators.program import Program
 from headgate.operators.registry import VAR
-from headgate.oracle import filters
-from headgate.predicates import values
-from headgate.schema import Schema
+from headgate.oracle import filters, values
+from headgate.predicates.times import instant
+from headgate.predicates.values import Instant
+from headgate.schema import Kind, Schema
 
 Row = Mapping[Path, Any]
 Operators = Mapping[str, Callable[..., Any]]
@@ -139,9 +140,16 @@ class _Event:
         match node:
             case ast.Attribute(path):
                 value = self._row.get(path)
-                return self._defaults.get(path) if value is None else value
+                value = self._defaults.get(path) if value is None else value
+                known = self._schema.get(path)
+                is_time = known is not None and known.type is not None and known.type.kind is Kind.TIMESTAMP
+                return Instant(value) if is_time and isinstance(value, int) else value
             case ast.Literal(value):
                 return value
+            case ast.Instant(text):
+                return Instant(instant(text))
+            case ast.Span(amount, unit):
+                return round(amount * ast.UNITS[unit])
             case ast.Variable(name):
                 return binding[name]
             case ast.Arithmetic(op, left, right):
@@ -175,7 +183,7 @@ def _kind(value: Any) -> str:
 def _filled(node: Node, value: Callable[[Node], Any]) -> Node:
     """The constraint with everything computed that can be; comparisons between unlike values are refused."""
     match node:
-        case ast.Variable() | ast.Attribute():
+        case ast.Variable() | ast.Attribute() | ast.Instant() | ast.Span():
             return ast.Literal(value(node))
         case ast.Compare(op, left, right):
             left, right = _filled(left, value), _filled(right, value)
@@ -185,7 +193,7 @@ def _filled(node: Node, value: Callable[[Node], Any]) -> Node:
             return ast.Compare(op, left, right)
         case ast.Arithmetic(op, left, right):
             sides = [n.value for n in (_filled(left, value), _filled(right, value)) if isinstance(n, ast.Literal)]
-            if any(_kind(v) != "number" for v in sides):
+            if any(_kind(v) not in ("number", "Instant") for v in sides):
                 return ast.Literal(None)
             return ast.Literal(values.arithmetic(op, *sides))
         case ast.Not(operand):

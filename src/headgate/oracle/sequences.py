@@ -15,8 +15,8 @@ from typing import Any
 
 from headgate.language import ast
 from headgate.language.ast import DUR, Node, Path
+from headgate.oracle import values
 from headgate.oracle.filters import truth
-from headgate.predicates import values
 from headgate.predicates.times import instant
 from headgate.schema import Attribute, Schema
 from headgate.sequences.aggregates import State, accumulate, begin, finish
@@ -213,8 +213,8 @@ def evaluate(expression: Node, row: Row) -> Any:
             return values.negate(evaluate(operand, row))
         case ast.Arithmetic(op, left, right):
             return values.arithmetic(op, evaluate(left, row), evaluate(right, row))
-        case ast.Function(name, operand):
-            return values.function(name, evaluate(operand, row))
+        case ast.Function(name, operands):
+            return values.function(name, *(evaluate(o, row) for o in operands))
     return truth(expression, row, Schema("", {}))
 
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-import re2
-
 from headgate.errors import LanguageError, TypeProblem
 from headgate.language import ast
 from headgate.language.ast import Node
+from headgate.predicates.functions import FUNCTIONS
+from headgate.predicates.tests import TESTS
 from headgate.predicates.times import instant
+from headgate.predicates.values import NUMBER
 from headgate.schema import Kind, Path, Type
 
 
@@ -40,9 +41,8 @@ BOOLEAN, BIGINT, DOUBLE, STRING, TIMESTAMP = (
 _NUMBERS = (Kind.BIGINT, Kind.DOUBLE)
 _UNORDERED = (Kind.BOOLEAN, Kind.BINARY)
 _INT64 = range(-(2**63), 2**63)
-_REGEX_MEMORY = 1 << 20
 _CONDITIONS = (
-    ast.And, ast.Or, ast.Not, ast.Compare, ast.Between, ast.In, ast.Like, ast.TextTest, ast.Matches, ast.IsNull,
+    ast.And, ast.Or, ast.Not, ast.Compare, ast.Between, ast.In, ast.Test, ast.IsNull,
     ast.Call, ast.Graph,
 )  # fmt: skip
 
@@ -123,8 +123,8 @@ class Types:
                 return self._number(operand, "-")
             case ast.Arithmetic():
                 return self._arithmetic(node)
-            case ast.Function(name, operand):
-                return self._function(name, operand)
+            case ast.Function():
+                return self._function(node)
             case ast.Compare():
                 self._compare(node)
             case ast.Between(operand, low, high):
@@ -133,15 +133,8 @@ class Types:
             case ast.In(operand, items):
                 self._same([operand, *items], ordered=False)
                 self._one_array(node)
-            case ast.Like():
-                self._like(node)
-            case ast.TextTest(kind, whole, part):
-                self._text(whole, kind)
-                self._text(part, kind)
-                self._one_array(node)
-            case ast.Matches(operand, pattern):
-                self._text(operand, "MATCHES")
-                self._regex(pattern, node)
+            case ast.Test():
+                self._test(node)
             case ast.IsNull(operand):
                 if isinstance(operand, ast.Every):
                     self.problem("ALL(...) IS NULL has no meaning", "ask whether the attribute IS NULL", operand)
@@ -248,16 +241,23 @@ class Types:
             return TIMESTAMP
         left, right = self._as_number(left, node.left, node.op), self._as_number(right, node.right, node.op)
         if Special.SPAN in (left, right):
+            if Special.ANY in (left, right) and node.op in "+-":
+                return Special.ANY  # a variable may hold a time or a length of time
             return DOUBLE if node.op == "/" else Special.SPAN
         if node.op != "/" and _is(left, Kind.BIGINT) and _is(right, Kind.BIGINT):
             return BIGINT
         return DOUBLE
 
-    def _function(self, name: str, operand: Node) -> ExpressionType:
-        if name == "ABS":
-            return self._number(operand, "ABS")
-        self._text(operand, name)
-        return BIGINT if name == "LENGTH" else STRING
+    def _function(self, node: ast.Function) -> ExpressionType:
+        entry = FUNCTIONS[node.name]
+        types: list[ExpressionType] = []
+        for operand, kind in zip(node.operands, entry.takes, strict=True):
+            if kind == NUMBER:
+                types.append(self._number(operand, node.name))
+            else:
+                self._text(operand, node.name)
+                types.append(STRING)
+        return types[0] if entry.result is None else entry.result
 
     # -- comparisons
 
@@ -349,33 +349,28 @@ class Types:
         if found not in (Special.ANY, Special.NULL) and not _is(found, Kind.STRING):
             self.problem(f"{what} works on text, this is {_a(found)}", "", node)
 
-    def _like(self, node: ast.Like) -> None:
-        self._text(node.operand, "ILIKE" if node.fold else "LIKE")
-        pattern = node.pattern
-        if isinstance(pattern, ast.Literal) and not isinstance(pattern.value, str | ast.Hole | None):
-            self._text(pattern, "LIKE")
-        elif not isinstance(pattern, ast.Literal):
-            self.problem("the pattern of LIKE is a text literal", "use CONTAINS for a part that varies", pattern)
-        elif isinstance(node.escape, str):
-            if len(node.escape) != 1:
-                self.problem("ESCAPE takes one character", "", pattern)
-            elif isinstance(pattern.value, str) and _dangles(pattern.value, node.escape):
-                hint = f"{node.escape} stands before %, _ or itself"
-                self.problem("the escape character escapes nothing here", hint, pattern)
-
-    def _regex(self, pattern: str | ast.Hole, node: Node) -> None:
-        if not isinstance(pattern, str):
+    def _test(self, node: ast.Test) -> None:
+        self._text(node.operands[0], node.name)
+        entry = TESTS[node.name]
+        if entry.prepare is None:
+            for operand in node.operands[1:]:
+                self._text(operand, node.name)
+            self._one_array(node)
             return
-        options = re2.Options()
-        options.max_mem = _REGEX_MEMORY
-        options.log_errors = False
-        try:
-            re2.compile(pattern, options=options)
-        except re2.error as e:
-            reason = e.args[0].decode() if isinstance(e.args[0], bytes) else str(e.args[0])
-            self.problem(
-                f"the regular expression is refused: {reason}", "RE2 has no back references or look-around", node
-            )
+        patterns = []
+        for pattern in node.operands[1:]:
+            if not isinstance(pattern, ast.Literal):
+                hint = "use CONTAINS for a part that varies"
+                self.problem(f"the pattern of {node.name} is a text literal", hint, pattern)
+                return
+            if not isinstance(pattern.value, str | ast.Hole | None):
+                self._text(pattern, node.name)
+                return
+            patterns.append(pattern.value)
+        if entry.check is not None and all(isinstance(p, str) for p in patterns):
+            wrong = entry.check(*patterns)
+            if wrong is not None:
+                self.problem(*wrong, node.operands[1])
 
 
 def _attribute_of(node: Node) -> ast.Attribute | None:
@@ -419,14 +414,3 @@ def _a(found: ExpressionType) -> str:
 def _name(attribute: ast.Attribute) -> str:
     name = ".".join(attribute.path)
     return f"{attribute.scope}.{name}" if attribute.scope else name
-
-
-def _dangles(pattern: str, escape: str) -> bool:
-    at = 0
-    while at < len(pattern):
-        if pattern[at] == escape:
-            if pattern[at + 1 : at + 2] not in ("%", "_", escape):
-                return True
-            at += 1
-        at += 1
-    return False

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node
-from headgate.sequences.spine import Accumulator, Merged, Source, Spine, Step, conjunction, conjuncts, rewrite
+from headgate.language.ast import DUR, TRUE, Node, rewrite
+from headgate.sequences.spine import Accumulator, Merged, Source, Spine, Step, conjunction, conjuncts
 
 Rule = Callable[[Spine, str], Spine]
 

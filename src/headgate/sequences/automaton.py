@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from headgate.errors import PlanError
 from headgate.language import ast
 from headgate.language.ast import DUR, TRUE, Node
+from headgate.predicates.rows import Decided
 from headgate.schema import Path
 from headgate.sequences.parameterized import plain
-from headgate.sequences.predicates import FOREVER, Decided, Equality, event_paths, late_problem, parts, refer
+from headgate.sequences.predicates import FOREVER, Equality, event_paths, late_problem, parts, refer
 from headgate.sequences.spine import Accumulator, Source, Spine, Step, conjunction
 
 QUOTA = 1_000_000

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from headgate.columns import Columns
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node
+from headgate.language.ast import DUR, TRUE, Node, rewrite
 from headgate.language.printer import print_node
 from headgate.schema import Schema
 from headgate.sequences.automaton import Automaton, Options, State, Target, path_of
@@ -19,7 +19,6 @@ from headgate.sequences.engine import Index, LevelIndex, Session
 from headgate.sequences.parameterized import plain
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.runs.table import RunTable
-from headgate.sequences.spine import rewrite
 from headgate.sequences.static.index import Conjunctions, Static
 from headgate.sequences.stepper import Run
 

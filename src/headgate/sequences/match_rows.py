@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from headgate.predicates.rows import Value, compile_value
 from headgate.schema import Kind, Type
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Target
-from headgate.sequences.expressions import Value, value
 from headgate.sequences.memory import Memory
 from headgate.sequences.programs.kernels import FLOAT, INT
 from headgate.sequences.spine import Spine
@@ -131,7 +131,7 @@ class Output:
 
     def __init__(self, spine: Spine) -> None:
         self.names = [item.name for item in spine.items]
-        self._values: list[Value] = [value(item.expression) for item in spine.items]
+        self._values: list[Value] = [compile_value(item.expression) for item in spine.items]
 
     def row(self, view: View) -> dict[str, Any]:
         return {name: f(view) for name, f in zip(self.names, self._values, strict=True)}

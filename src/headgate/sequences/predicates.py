@@ -14,23 +14,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node, Path
+from headgate.language.ast import DUR, TRUE, Node, Path, rewrite
 from headgate.predicates import values
 from headgate.predicates.normal import fold
+from headgate.predicates.rows import Decided
 from headgate.sequences.algebra import heads, is_late
 from headgate.sequences.parameterized import Parameterized, Part, part, plain
-from headgate.sequences.spine import conjunction, conjuncts, rewrite
+from headgate.sequences.spine import conjunction, conjuncts
 
 FOREVER = 2**63 - 1
-_HEAVY = ast.Like | ast.TextTest | ast.Matches | ast.Call | ast.Graph
-
-
-@dataclass(frozen=True, slots=True)
-class Decided(Node):
-    """The truth of `atom`, which the static pass knows: TRUE if the slot `yes` was hit, FALSE if `no` was."""
-
-    yes: int
-    no: int
+_HEAVY = ast.Test | ast.Call | ast.Graph
 
 
 @dataclass(frozen=True, slots=True)

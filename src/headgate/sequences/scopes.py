@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from headgate.errors import DuplicateName, LanguageError, TypeProblem, UnknownName
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node
+from headgate.language.ast import DUR, TRUE, Node, rewrite
 from headgate.language.catalogue import Catalogue, nearest
 from headgate.predicates.check import check_calls, check_graphs, check_variables
 from headgate.predicates.types import BIGINT, BOOLEAN, DOUBLE, ExpressionType, Special, Types
@@ -26,7 +26,6 @@ from headgate.sequences.spine import (
     Step,
     attributes,
     conjunction,
-    rewrite,
 )
 
 

@@ -15,9 +15,8 @@ Durations with a unit have become ticks. A composite right operand has become an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from headgate.errors import PlanError
 from headgate.language import ast
@@ -150,22 +149,3 @@ def conjunction(nodes: Iterable[Node]) -> Node:
 def attributes(node: Node, head: str) -> Iterable[ast.Attribute]:
     """The attributes whose paths begin with `head`."""
     return (n for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.path[0] == head)
-
-
-def rewrite(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """The tree with the nodes replaced for which `change` gives another."""
-    changed = change(node)
-    if changed is not None:
-        return changed
-    changes: dict[str, Any] = {}
-    for name in ast.names_of(type(node)):
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            made = rewrite(value, change)
-            if made is not value:
-                changes[name] = made
-        elif type(value) is tuple and any(isinstance(v, Node) for v in value):
-            parts = [rewrite(v, change) if isinstance(v, Node) else v for v in value]
-            if any(p is not v for p, v in zip(parts, value, strict=True)):
-                changes[name] = tuple(parts)
-    return replace(node, **changes) if changes else node

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.language.ast import DUR, Node, Path
+from headgate.predicates.rows import Truth, Value, compile_truth, compile_value
 from headgate.sequences.aggregates import State as Accumulated
 from headgate.sequences.aggregates import accumulate, begin, finish
 from headgate.sequences.automaton import Automaton, Edge, State, Target
-from headgate.sequences.expressions import Truth, Value, truth, value
 from headgate.sequences.memory import Memory
 from headgate.sequences.spine import Accumulator
 
@@ -61,7 +61,7 @@ class View:
     starts: Mapping[Path, Path | None] = field(default_factory=dict)
     new: States | None = None
 
-    def get(self, path: Path) -> Any:
+    def attribute(self, path: Path) -> Any:
         head = path[0]
         if path == (DUR,):
             return self.now - self.run.t0 + 1
@@ -76,7 +76,7 @@ class View:
             if handle >= 0:
                 return self.memory.get(handle, path[1:])
             start = self.starts.get(path[1:])
-            return None if start is None else self.get(start)
+            return None if start is None else self.attribute(start)
         place = int(head[1:])
         handle = self.event if place == self.place else self.run.handles[place]
         if path[1:] == (DUR,):
@@ -91,8 +91,11 @@ class View:
                         return finish(a.function, s)
         return None
 
-    def hit(self, slot: int) -> bool:
+    def decided(self, slot: int) -> bool:
         return slot in self.hits
+
+    def variable(self, name: str) -> Any:
+        raise AssertionError(f"nothing binds ?{name} in a run")
 
 
 @dataclass
@@ -116,7 +119,7 @@ class Stepper:
             self._waiting.setdefault((s.stream, s.slot), []).append(s)
         self._starts: dict[tuple[int, int], list[tuple[Edge, Truth]]] = {}
         for edge in automaton.starts.values():
-            self._starts.setdefault((edge.target.streams[0], edge.slot), []).append((edge, truth(edge.dynamic)))
+            self._starts.setdefault((edge.target.streams[0], edge.slot), []).append((edge, compile_truth(edge.dynamic)))
         self.runs: dict[int, dict[int, Run]] = {s.number: {} for s in automaton.states}
         self._deadlines: list[tuple[int, int, int]] = []
         self._serial = 0
@@ -127,15 +130,15 @@ class Stepper:
         defaults = _defaults(state) if state.missing == "default" else None
 
         def predicate(node: Node) -> Truth:
-            return truth(node, defaults)
+            return compile_truth(node, defaults)
 
         accumulators = state.step.accumulators
         return _Compiled(
             predicate(state.theta),
             predicate(state.keep),
             [(edge, predicate(edge.dynamic)) for edge in state.edges.values()],
-            [None if a.operand is None else value(a.operand) for a in accumulators],
-            [None if a.start is None else value(a.start) for a in accumulators],
+            [None if a.operand is None else compile_value(a.operand) for a in accumulators],
+            [None if a.start is None else compile_value(a.start) for a in accumulators],
             [*state.origin.folds, (state.place, accumulators)] if accumulators else list(state.origin.folds),
         )
 
@@ -206,7 +209,7 @@ class Stepper:
         self.evaluated += 1
         equality = state.equality
         if equality is not None:
-            here, held = view.get((f"#{state.place}", *equality.incoming)), view.get(equality.held)
+            here, held = view.attribute((f"#{state.place}", *equality.incoming)), view.attribute(equality.held)
             if here is None or held is None or not (here == held or (here != here and held != held)):
                 return False
         return self._compiled[state.number].theta(view) is True

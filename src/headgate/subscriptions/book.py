@@ -24,7 +24,7 @@ from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.covered import cover_of
 from headgate.plan.merge import Merge, due
 from headgate.plan.segment import Family, collector_paused
-from headgate.predicates.normal import MODES
+from headgate.predicates.modes import MODES
 from headgate.schema import Schema
 from headgate.subscriptions.admission import Admission
 from headgate.subscriptions.definitions import Definitions

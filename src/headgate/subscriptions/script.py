@@ -8,7 +8,7 @@ from headgate.errors import LanguageError, LanguageErrors, SchemaError, TypeProb
 from headgate.language import ast
 from headgate.language.parser import parse_statement
 from headgate.language.tokens import Tokens
-from headgate.predicates.normal import MODES
+from headgate.predicates.modes import MODES
 from headgate.subscriptions.draft import check_names
 
 

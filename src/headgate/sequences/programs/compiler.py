@@ -14,15 +14,17 @@ from typing import Any
 from headgate.language import ast
 from headgate.language.ast import DUR as DURATION
 from headgate.language.ast import Node, Path
+from headgate.predicates.functions import FUNCTIONS as KNOWN_FUNCTIONS
+from headgate.predicates.rows import Decided
 from headgate.predicates.times import instant
 from headgate.schema import Kind, Type
 from headgate.sequences import tables
-from headgate.sequences.predicates import Decided
 from headgate.sequences.programs import kernels as k
 
 Instruction = tuple[int, int, int, int, int]
 NUMBER, TEXT, TRUTH, ANY = "number", "text", "truth", "any"
 _ARITHMETIC = {"+": k.ADD, "-": k.SUBTRACT, "*": k.MULTIPLY, "/": k.DIVIDE, "%": k.MODULO}
+_FUNCTIONS = {"ABS": k.ABSOLUTE}
 _COMPARE = {"=": k.EQ, "<>": k.NE, "<": k.LT, "<=": k.LE, ">": k.GT, ">=": k.GE}
 FUNCTIONS = {
     "COUNT": tables.COUNT,
@@ -105,9 +107,9 @@ class _Program:
                 self._number(operand)
                 self.put(k.NEGATE, pops=1)
                 return NUMBER
-            case ast.Function("ABS", operand):
+            case ast.Function(name, (operand,)) if KNOWN_FUNCTIONS[name].kernel:
                 self._number(operand)
-                self.put(k.ABSOLUTE, pops=1)
+                self.put(_FUNCTIONS[name], pops=1)
                 return NUMBER
             case ast.Arithmetic(op, left, right):
                 self._number(left)

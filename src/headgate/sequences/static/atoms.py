@@ -16,8 +16,8 @@ from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.predicates import values
 from headgate.predicates.normal import Complete, Lit
+from headgate.predicates.rows import Values, compile_truth
 from headgate.schema import Kind, Schema
-from headgate.sequences.expressions import truth
 
 Mask = NDArray[np.bool_]
 _NUMBERS = {Kind.BIGINT, Kind.DOUBLE, Kind.TIMESTAMP, Kind.BOOLEAN}
@@ -130,32 +130,19 @@ def _one_text(atom: Node, columns: Columns) -> bool:
 def _by_text(lit: Lit, columns: Columns) -> Mask:
     path = next(n.path for n in ast.walk(lit.atom) if isinstance(n, ast.Attribute))
     codes, distinct = columns[path].dictionary()
-    test = truth(lit.atom)
-    found = [test(_Row({path: v})) is lit.truth for v in (*distinct.to_pylist(), None)]
+    test = compile_truth(lit.atom)
+    found = [test(Values({path: v}, {})) is lit.truth for v in (*distinct.to_pylist(), None)]
     return np.array(found, np.bool_)[codes]
 
 
 def _by_row(lit: Lit, columns: Columns, schema: Schema) -> Mask:
     defaults = {a.path: a.default for a in schema if a.default is not None} if lit.default else None
-    test = truth(lit.atom, defaults)
+    test = compile_truth(lit.atom, defaults)
     paths = {n.path for n in ast.walk(lit.atom) if isinstance(n, ast.Attribute)}
     held = {path: column for path in paths if (column := columns.get(path)) is not None}
-    rows = (_Row({path: column.value(i) for path, column in held.items()}) for i in range(len(columns)))
+    rows = (Values({path: column.value(i) for path, column in held.items()}, {}) for i in range(len(columns)))
     return np.fromiter(
         ((test(row) is True) == lit.truth if lit.default else test(row) is lit.truth for row in rows),
         np.bool_,
         len(columns),
     )
-
-
-class _Row:
-    __slots__ = ("_row",)
-
-    def __init__(self, row: dict[Path, Any]) -> None:
-        self._row = row
-
-    def get(self, path: Path) -> Any:
-        return self._row.get(path)
-
-    def hit(self, slot: int) -> bool:
-        raise AssertionError(f"a static predicate refers to slot {slot}")
