@@ -462,10 +462,3 @@ def test_a_stream_that_a_sequence_reads_stays_as_it_is(statement: str) -> None:
     with pytest.raises(LanguageErrors, match="stream s is"):
         subs.extend(statement)
     assert subs.compile().streams == ("s",)
-
-
-def test_an_ontology_that_subscriptions_depend_on_is_not_dropped(tmp_path: Path) -> None:
-    subs = scripted(tmp_path, f"{PREFIX}{STREAM}CREATE ONTOLOGY o FROM 'o.ttl';", o=TTL).add("q", "GRAPH { _:H a :B }")
-    with pytest.raises(LanguageErrors, match="ontology o is in use by subscription q"):
-        subs.extend("DROP ONTOLOGY o;")
-    subs.remove("q").extend("DROP ONTOLOGY o;")

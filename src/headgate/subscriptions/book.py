@@ -207,8 +207,9 @@ class Subscriptions:
                 self.remove(name)
             case ast.Drop(kind, name):
                 self._definitions.drop(kind, name, statement.at)
-                # A stream may come back with other types: what was compiled for it no longer says anything.
-                self._plan = None
+                if kind == "STREAM":
+                    # It may come back with other types: what was compiled for it no longer says anything.
+                    self._plan = self._merge = None
 
     def _create(self, statement: ast.CreateSubscription, tokens: Tokens) -> None:
         if statement.name in self._entries:

@@ -85,23 +85,23 @@ class Definitions:
             return
         if known is not None and (user := next(self._graphs(), None)) is not None:
             message = f"there is an ontology {name} already, and subscription {user[0]} depends on it"
-            raise DuplicateName(message, "drop the subscriptions with a GRAPH first, or choose another name", at=at)
+            raise DuplicateName(message, f"drop it first: DROP ONTOLOGY {name}", at=at)
         self._catalogue.ontologies[name] = text
         self._admission.forget()
 
     def drop(self, kind: str, name: str, at: int) -> None:
-        """Drop a STREAM or an ONTOLOGY that no subscription uses."""
+        """Drop a STREAM that no subscription reads, or an ONTOLOGY: what it said counts no more for anyone."""
         known: dict[str, Schema] | dict[str, OntologyText]
         known = self._catalogue.streams if kind == "STREAM" else self._catalogue.ontologies
         if name not in known:
             raise UnknownName(f"there is no {kind.lower()} {name}", nearest(name, known, ""), at=at)
-        user = self._reader_of(name) if kind == "STREAM" else next(self._graphs(), (None,))[0]
-        if user is not None:
-            message = f"{kind.lower()} {name} is in use by subscription {user}"
-            raise DuplicateName(message, "drop its subscriptions first", at=at)
-        del known[name]
         if kind == "STREAM":
+            user = self._reader_of(name)
+            if user is not None:
+                message, hint = f"stream {name} is in use by subscription {user}", "drop its subscriptions first"
+                raise DuplicateName(message, hint, at=at)
             self._catalogue.templates.pop(name, None)
+        del known[name]
         self._admission.forget(name if kind == "STREAM" else None)
 
     def _reader_of(self, stream: str) -> str | None:
