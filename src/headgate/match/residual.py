@@ -24,7 +24,7 @@ from headgate.language.forms import cut_node
 from headgate.operators.answer import FAILS, HOLDS, MISSING, TRUE, Answer, row_order
 from headgate.operators.engine import Batch, Given, OperatorEngine, Outcome
 from headgate.operators.index import OperatorIndex, present
-from headgate.operators.predicate import Predicate
+from headgate.operators.predicate import Key, Predicate
 from headgate.schema import Schema
 
 
@@ -82,14 +82,16 @@ class LateIndex:
         hits, more = _told(outcome, rows)
         return hits, failed + more
 
-    def open(self, columns: Columns) -> Open:
-        """What the cheap parts leave open, to be asked by and by."""
+    def open(self, columns: Columns, answered: Sequence[dict[Key, Answer]] | None = None) -> Open:
+        """What the cheap parts leave open, to be asked by and by. `answered` has the answers of calls that were made
+        before, for each row; rows that stand for one event share theirs."""
         asked, rows, part = self._open(columns)
         if not len(asked):
             return Open(asked, rows, None, [])
         answers, failed = self._graphs(columns, rows)
         early = self.early.evaluate(part) if self.early is not None else None
-        return Open(asked, rows, self.engine.batch(self.operators, part, early, answers), failed)
+        known = None if answered is None else [answered[row] for row in rows.tolist()]
+        return Open(asked, rows, self.engine.batch(self.operators, part, early, answers, known), failed)
 
     def _open(self, columns: Columns) -> tuple[Hits, NDArray[np.int64], Columns]:
         """The pairs that are open, the events they are about, and these alone."""
@@ -141,6 +143,12 @@ class Open:
     batch: Batch | None
     failed: list[Failed]
     """Events that could not be read as graphs."""
+
+    def answered(self, row: int) -> dict[Key, Answer]:
+        """The answers of the calls about an event, by key."""
+        at = int(np.searchsorted(self.rows, row))
+        there = self.batch is not None and at < len(self.rows) and self.rows[at] == row
+        return self.batch.known(at)[1] if there and self.batch is not None else {}
 
     def ask(self, pairs: Hits) -> tuple[Hits, list[Failed]]:
         """Those of the pairs that hold, and what could not be decided."""

@@ -23,7 +23,7 @@ from headgate.match.residual import LateIndex, Open, compile_late, is_late
 from headgate.operators.engine import OperatorEngine
 from headgate.schema import Schema
 from headgate.sequences.parameterized import Parameterized, plain
-from headgate.sequences.static.index import Static, StaticIndex, Undecided, Waiting
+from headgate.sequences.static.index import Answers, Static, StaticIndex, Undecided, Waiting
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,9 @@ class LateWaiting:
     @property
     def undecided(self) -> list[Undecided]:
         return [Undecided(f.event, None, f.reason, f.code) for f in self.late.failed]
+
+    def answered(self, row: int) -> Answers:
+        return self.late.answered(row)
 
     def ask(self, pairs: Hits) -> tuple[Hits, list[Undecided]]:
         slot = np.searchsorted(self.numbers, pairs.slot).astype(np.int32)
@@ -59,13 +62,14 @@ class FilterStatic:
     late: LateIndex | None
     late_numbers: NDArray[np.int32]
 
-    def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
+    def evaluate(self, columns: Columns, answered: Sequence[Answers] | None = None) -> tuple[Hits, Waiting | None]:
         found = self.filters.evaluate(columns)
         event, slot = found.event, self.filter_numbers[found.slot]
         if len(event) > 1 and (event[1:] < event[:-1]).any():
             order = np.argsort(event, kind="stable")
             event, slot = event[order], slot[order]
-        return Hits(event, slot), None if self.late is None else LateWaiting(self.late.open(columns), self.late_numbers)
+        hits = Hits(event, slot)
+        return hits, None if self.late is None else LateWaiting(self.late.open(columns, answered), self.late_numbers)
 
     @property
     def needs(self) -> frozenset[Path]:

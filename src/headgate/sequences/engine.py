@@ -18,19 +18,20 @@ import numpy as np
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node, Path
+from headgate.language.ast import DUR, RUN, TRUE, Node, Path
 from headgate.schema import Kind, Schema, Type
 from headgate.sequences.arrivals import Clock, Problem, derived, merged_order
-from headgate.sequences.automaton import Automaton, Options, Slots, slots_of
+from headgate.sequences.automaton import Automaton, Edge, Options, Slots, slots_of
 from headgate.sequences.index import Layout, Numbered, Programs, number
 from headgate.sequences.match_rows import Output, Rows
 from headgate.sequences.matches import Matches
 from headgate.sequences.memory import Arrivals
 from headgate.sequences.parameterized import Parameterized, plain
 from headgate.sequences.pending import Pending
+from headgate.sequences.pending.pairs import JointPredicates, joint_predicates
 from headgate.sequences.predicates import FOREVER, event_paths
 from headgate.sequences.publish_levels import Joined, Level, Levels, Producer, Subscription
-from headgate.sequences.runs.table import RunTable, subscriptions_after
+from headgate.sequences.runs.table import RunTable, subscriptions_after, subscriptions_behind
 from headgate.sequences.static.index import Conjunctions, Static, StaticIndex
 from headgate.sequences.tables import Ints
 
@@ -51,6 +52,8 @@ class LevelIndex:
     """Producers on the slower path, with the reason."""
     statics: dict[int, tuple[StaticIndex, Ints]]
     sides: dict[str, list[StaticIndex | None]]
+    joint: dict[int, JointPredicates]
+    """By state of the slower path."""
     outputs: dict[int, Output] = field(default_factory=dict)
     accepts: tuple[Ints, Ints] = field(init=False)
     """The subscriptions that each numbered target accepts for, as offsets and a list."""
@@ -87,6 +90,9 @@ class LevelIndex:
                 found[name].update(a.path for a in self.layout.schemas[stream])
         for stream, (test, _) in self.statics.items():
             found[self.streams[stream]].update(test.needs)
+        for state, joint in self.joint.items():
+            stream = self.interpreted.states[state].stream
+            found[self.streams[stream]].update(p for p in joint.index.needs if p[0] != RUN)
         for union in self.level.unions:
             for side, side_test in zip(union.sides, self.sides[union.name], strict=True):
                 asks = found.setdefault(side.stream, set())
@@ -172,8 +178,9 @@ class Index:
             union.name: [_side_index(side.source, union, static) for side in union.sides] for union in level.unions
         }
         return LevelIndex(
-            level, streams, layout, slots, compiled, interpreted, numbered, level.producers, slow, statics, sides
-        )
+            level, streams, layout, slots, compiled, interpreted, numbered, level.producers, slow, statics, sides,
+            joint_predicates(interpreted, layout.schemas, static),
+        )  # fmt: skip
 
     def _needs(self, producer: Producer, reads: Sequence[int], layout: Layout, *, everything: bool) -> None:
         """The attributes that SELECT asks of bound events; on the slower path those of the predicates too."""
@@ -332,20 +339,20 @@ class Session:
         for (stream, a), place in zip(parts, places, strict=True):
             if stream in level.statics:
                 test, slots = level.statics[stream]
-                found, waiting = test.evaluate(with_duration(a))
+                found, waiting = test.evaluate(a.with_duration())
                 hits.append((place[found.event], slots[found.slot]))
                 if waiting is not None:
                     pending.add(waiting, a, place, slots)
         events = [(s, a, p) for (s, a), p in zip(parts, places, strict=True)]
         rows = table.advance(events, len(order), hits, closed, pending)
         for t in pending.troubles:
-            whose = "" if t.slot is None else f"{subscribers(level, t.slot, self.index.subscriptions)}: "
+            whose = "" if t.about is None else f"{subscribers(level, t.about, self.index.subscriptions)}: "
             self._report(t.arrivals, t.row, whose + t.reason, t.code)
         return rows
 
     def _admitted(self, test: StaticIndex, a: Arrivals, union: str) -> Ints:
         """The events that one side of a UNION lets in: whoever reads it needs to know, so nothing is left open."""
-        found, waiting = test.evaluate(with_duration(a))
+        found, waiting = test.evaluate(a.with_duration())
         if waiting is None:
             return found.event
         asked, undecided = waiting.ask(waiting.pairs)
@@ -366,22 +373,22 @@ class Session:
         return {subscriptions[s].name: n for found in counted for s, n in sorted(found.items()) if self.index.alive[s]}
 
 
-def subscribers(level: LevelIndex, slot: int, subscriptions: Sequence[Subscription], most: int = 3) -> str:
-    """The subscriptions that look at a static predicate, by name; the first ones, where there are many."""
-    found: set[str] = set()
-    for automaton in (level.compiled, level.interpreted):
-        for target in automaton.targets:
-            if slot in slots_of(target):
-                found.update(subscriptions[s].name for p in target.accepts for s in level.producers[p].subscriptions)
-    names = sorted(found)
+def subscribers(
+    level: LevelIndex, about: int | Sequence[Edge], subscriptions: Sequence[Subscription], most: int = 3
+) -> str:
+    """The subscriptions that look at a static predicate, or lie behind some edges, by name; the first ones, where there
+    are many."""
+    found: set[int] = set()
+    if isinstance(about, int):
+        for automaton in (level.compiled, level.interpreted):
+            for target in automaton.targets:
+                if about in slots_of(target):
+                    found.update(s for p in target.accepts for s in level.producers[p].subscriptions)
+    else:
+        found.update(s for edge in about for s in subscriptions_behind(level, edge))
+    names = sorted({subscriptions[s].name for s in found})
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"subscription {', '.join(names[:most])}{more}"
-
-
-def with_duration(a: Arrivals) -> Columns:
-    """The columns with the length of each event, which a FILTER over one stream may ask."""
-    length = Column(Type(Kind.BIGINT), np.ones(len(a), np.bool_), a.t1 - a.t0 + 1)
-    return Columns(a.columns.stream, len(a), {**a.columns.columns, (DUR,): length}, a.columns.first)
 
 
 def _renamed(a: Arrivals, union: Joined) -> Arrivals:

@@ -84,7 +84,10 @@ class Programs:
             if target.entry is not None:
                 self.start(target.entry)
             return None
-        self.predicate(state, state.edges[target.after].dynamic)
+        edge = state.edges[target.after]
+        if any(joint != TRUE for joint in (state.joint, state.keep_joint, edge.joint)):
+            raise Unsupported("an operator or GRAPH that looks at the run")
+        self.predicate(state, edge.dynamic)
         self._state(state)
         return self.trouble(state.origin)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
+from headgate.language.ast import DUR
 from headgate.schema import Kind, Path, Type
 from headgate.sequences.tables import Bits, Ints
 
@@ -48,6 +49,11 @@ class Arrivals:
             row=self.row[rows],
             source=self.source[rows],
         )
+
+    def with_duration(self) -> Columns:
+        """The columns with the length of each event, which a FILTER over one stream may ask."""
+        length = Column(Type(Kind.BIGINT), np.ones(len(self), np.bool_), self.t1 - self.t0 + 1)
+        return Columns(self.columns.stream, len(self), {**self.columns.columns, (DUR,): length}, self.columns.first)
 
 
 class Memory:
@@ -184,6 +190,25 @@ class Memory:
                 self.cells[there, column] = np.fromiter((used[c] for c in old.tolist()), np.int64, len(old))
         self._values = [self._values[old] for old in used]
         self._codes = {v if isinstance(v, str) else (type(v).__name__, v): i for i, v in enumerate(self._values)}
+
+
+def column_of(kind: Type | None, values: Sequence[Any]) -> Column:
+    """A column of computed values. Where nobody declared a type the first value tells it; others are missing then."""
+    if kind is None:
+        kind = _type_of(next((v for v in values if v is not None), None))
+        values = [v if v is None or _type_of(v) == kind else None for v in values]
+    if kind.kind is Kind.DOUBLE and not kind.array:
+        values = [None if v is None else float(v) for v in values]
+    return Column.of(kind, values)
+
+
+def _type_of(value: Any) -> Type:
+    array = isinstance(value, list)
+    element = value[0] if isinstance(value, list) and value else value
+    for python, kind in ((bool, Kind.BOOLEAN), (int, Kind.BIGINT), (float, Kind.DOUBLE), (bytes, Kind.BINARY)):
+        if isinstance(element, python):
+            return Type(kind, array)
+    return Type(Kind.STRING, array)
 
 
 def _frozen(value: Any) -> Any:

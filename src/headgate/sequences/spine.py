@@ -136,10 +136,31 @@ def _cycle(waits: Mapping[str, set[str]], done: set[str]) -> list[str]:
 
 
 def conjuncts(node: Node) -> tuple[Node, ...]:
-    """The parts of a conjunction; none for TRUE."""
+    """The parts of a conjunction; none for TRUE. Parts that share a variable are one part, as one binding serves all."""
+    flat = _flat(node)
+    bound = [variables(part) for part in flat] if len(flat) > 1 else []
+    if not any(bound):
+        return flat
+    groups: list[tuple[frozenset[str], list[int]]] = []
+    for i, names in enumerate(bound):
+        joined = [g for g in groups if g[0] & names]
+        groups = [g for g in groups if not g[0] & names]
+        members = sorted([i, *(m for _, inside in joined for m in inside)])
+        groups.append((names.union(*(known for known, _ in joined)), members))
+    groups.sort(key=lambda g: g[1][0])
+    return tuple(
+        flat[members[0]] if len(members) == 1 else ast.And(tuple(flat[m] for m in members)) for _, members in groups
+    )
+
+
+def _flat(node: Node) -> tuple[Node, ...]:
     if isinstance(node, ast.And):
-        return tuple(c for item in node.items for c in conjuncts(item))
+        return tuple(part for item in node.items for part in _flat(item))
     return () if node == TRUE else (node,)
+
+
+def variables(node: Node) -> frozenset[str]:
+    return frozenset(n.name for n in ast.walk(node) if isinstance(n, ast.Variable))
 
 
 def conjunction(nodes: Iterable[Node]) -> Node:

@@ -18,6 +18,8 @@ from headgate.columns import Columns
 from headgate.engine import Hits
 from headgate.errors import PlanError
 from headgate.language.ast import Call, Compare, Graph, Hole, Literal, Node, Path, walk
+from headgate.operators.answer import Answer
+from headgate.operators.predicate import Key
 from headgate.predicates.normal import All, Complete, Formula, Lit, literals, normalise
 from headgate.schema import Schema
 from headgate.sequences.parameterized import Parameterized, plain, put_in
@@ -40,6 +42,10 @@ class Undecided:
     code: str
 
 
+Answers = dict[Key, Answer]
+"""Of the calls that were made about one event."""
+
+
 class Waiting(Protocol):
     """Predicates that the cheap part leaves open on events of a batch, until somebody needs them."""
 
@@ -57,11 +63,15 @@ class Waiting(Protocol):
         """Those of the pairs that hold, and what could not be decided."""
         ...
 
+    def answered(self, row: int) -> Answers:
+        """The answers of calls about an event; more may come."""
+        ...
+
 
 class StaticIndex(Protocol):
-    def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
+    def evaluate(self, columns: Columns, answered: Sequence[Answers] | None = None) -> tuple[Hits, Waiting | None]:
         """Which predicates hold for which events, sorted by event, and what is open; a slot is the number of a
-        predicate."""
+        predicate. `answered` has the answers of calls that were made before, for each row: rows may share one."""
         ...
 
     @property
@@ -191,7 +201,7 @@ class Conjunctions:
         lists = (first, second, scale, key_from, keys, entry_from, rest_from, rest, slots)
         self._tables = tuple(np.array(x, np.int64) for x in lists)
 
-    def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
+    def evaluate(self, columns: Columns, answered: Sequence[Answers] | None = None) -> tuple[Hits, Waiting | None]:
         out, count = np.empty((max(16, len(columns)), 2), np.int64), 0
         truths = {lit: holds(lit, columns, self._schema) for lit in self._atoms}
         codes = self._codes(columns)
