@@ -18,7 +18,7 @@ from headgate.engine import Hits
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals
 from headgate.sequences.pending.kernels import SETTLED, WANTED, useful
-from headgate.sequences.static.index import Undecided, Waiting
+from headgate.sequences.static import Undecided, Waiting
 from headgate.sequences.tables import Batch, Ints, Runs, Tables
 
 
