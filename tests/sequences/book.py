@@ -9,6 +9,7 @@ from headgate.columns import Columns
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
 from headgate.oracle.sequences import Event, matches_of_all
+from headgate.plan.compile_context import CompileContext
 from headgate.schema import Schema
 from headgate.sequences.automaton import QUOTA, Options
 from headgate.sequences.engine import Index, Session
@@ -17,6 +18,8 @@ from headgate.sequences.scopes import check_pattern
 from headgate.sequences.spine import Spine
 
 Row = tuple[Any, ...]
+STATIC = CompileContext().static(Catalogue())
+"""Static predicates as a plan decides them, by the filters."""
 STOCK = Schema.of("stock", {"name": "string", "price": "double", "vol": "bigint", "at": "bigint"}, "at")
 
 
@@ -85,7 +88,7 @@ def session_of(
     streams: Sequence[Schema] = (),
 ) -> Session:
     subscriptions = [Subscription(n, s, missing, quota) for n, s in spines.items()]
-    return Index(subscriptions, options=options, streams={s.stream: s for s in streams}).session()
+    return Index(subscriptions, STATIC, options, {s.stream: s for s in streams}).session()
 
 
 def take(found: Found, matches: Any) -> None:

@@ -17,7 +17,7 @@ from headgate.columns import Columns
 from headgate.schema import Schema, format_path
 from headgate.sequences.identities import identities
 from headgate.sequences.match_rows import Rows
-from headgate.sequences.memory import Arrivals, column_of
+from headgate.sequences.memory import Arrivals, Lists, column_of
 from headgate.sequences.tables import Ints
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Clock:
         self.closed: int | None = None
         self.tick = 0
 
-    def arrivals(self, columns: Columns, errors: list[Problem]) -> Arrivals | None:
+    def arrivals(self, columns: Columns, errors: list[Problem], decided: Lists | None = None) -> Arrivals | None:
         """The usable events of a batch; the others are entered into `errors`. None if no sequence reads the stream."""
         schema = self._schemas.get(columns.stream)
         if schema is None:
@@ -70,8 +70,9 @@ class Clock:
             if not good.all():
                 kept = np.flatnonzero(good)
                 columns, t0, t1, rows = columns.take(kept), t0[kept], t1[kept], rows[kept]
+                decided = None if decided is None else decided.take(kept)
         source = np.full(len(rows), self.sources.index(columns.stream), np.int64)
-        return Arrivals(columns.stream, columns, t0, t1, identities(columns, rows), rows, source)
+        return Arrivals(columns.stream, columns, t0, t1, identities(columns, rows), rows, source, decided)
 
 
 def merged_order(parts: Sequence[Arrivals]) -> tuple[Ints, list[Ints]]:

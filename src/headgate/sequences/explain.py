@@ -20,7 +20,7 @@ from headgate.sequences.parameterized import plain
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.runs.table import RunTable
 from headgate.sequences.spine import rewrite
-from headgate.sequences.static.index import Conjunctions, Static
+from headgate.sequences.static import Static
 from headgate.sequences.stepper import Run
 
 
@@ -200,7 +200,7 @@ def tell(
     batches: Iterable[Columns | Sequence[Columns]],
     *,
     beside: Sequence[Subscription] = (),
-    static: Static = Conjunctions,
+    static: Static,
     streams: Mapping[str, Schema] | None = None,
 ) -> Story:
     """Replays events for one subscription and says why each of its runs moved on, died or waits.

@@ -24,6 +24,26 @@ _PLAIN = {Kind.BIGINT, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.DOUBLE}
 
 
 @dataclass(frozen=True, eq=False)
+class Lists:
+    """A list of numbers for each event: those of event i are values[offsets[i]] to values[offsets[i + 1]]."""
+
+    offsets: Ints
+    values: Ints
+
+    @property
+    def events(self) -> Ints:
+        """The event of each value."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def take(self, rows: NDArray[Any]) -> Lists:
+        counts = np.diff(self.offsets)[rows]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        return Lists(offsets, self.values[np.repeat(self.offsets[rows], counts) + inside])
+
+
+@dataclass(frozen=True, eq=False)
 class Arrivals:
     """Events of one stream with their times: `identity` is a stable number of each, `row` that in the input of the base
     stream number `source`; for a derived event those of the last event in it."""
@@ -35,6 +55,8 @@ class Arrivals:
     identity: NDArray[np.uint64]
     row: Ints
     source: Ints
+    decided: Lists | None = None
+    """The static predicates of the first level that hold, where they were evaluated before the events came here."""
 
     def __len__(self) -> int:
         return len(self.t1)
@@ -48,6 +70,7 @@ class Arrivals:
             identity=self.identity[rows],
             row=self.row[rows],
             source=self.source[rows],
+            decided=None if self.decided is None else self.decided.take(rows),
         )
 
     def with_duration(self) -> Columns:

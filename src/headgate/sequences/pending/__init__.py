@@ -19,7 +19,7 @@ from headgate.sequences.automaton import Edge
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals
 from headgate.sequences.pending.kernels import SETTLED, WANTED, useful
-from headgate.sequences.static.index import Answers, Undecided, Waiting
+from headgate.sequences.static import Answers, Undecided, Waiting
 from headgate.sequences.tables import Batch, Ints, Runs, Tables
 
 

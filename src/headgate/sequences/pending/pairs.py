@@ -23,7 +23,7 @@ from headgate.sequences.automaton import Automaton, Edge, State
 from headgate.sequences.memory import Arrivals, column_of
 from headgate.sequences.pending import Pending, Trouble
 from headgate.sequences.spine import rewrite
-from headgate.sequences.static.index import Answers, Static, StaticIndex
+from headgate.sequences.static import Answers, Static, StaticIndex
 from headgate.sequences.tables import Ints
 
 _BIGINT = Type(Kind.BIGINT)
@@ -155,23 +155,17 @@ class Pairs:
         columns = predicates.row_columns([pair.view for pair, _ in asked], self._events(part).take(rows))
         for pair, numbers in asked:
             pair.answers.update(dict.fromkeys(numbers, False))
-        hits, waiting = predicates.index.evaluate(columns, [self._calls(place) for place in places])
-        found = [(hits.event, hits.slot)]
-        if waiting is not None:
-            wanted = {(row, number) for row, (_, numbers) in enumerate(asked) for number in numbers}
-            open_ = [
-                p for p in zip(waiting.pairs.event.tolist(), waiting.pairs.slot.tolist(), strict=True) if p in wanted
-            ]
-            chosen = np.array(open_, np.int64).reshape(-1, 2)
-            late, undecided = waiting.ask(Hits(chosen[:, 0], chosen[:, 1].astype(np.int32)))
-            found.append((late.event, late.slot))
-            for u in (*waiting.undecided, *undecided):
-                edges = None if u.slot is None else predicates.bodies[u.slot][1]
-                self._trouble(places[u.event], part, int(rows[u.event]), edges, u.reason, u.code)
-        for events, slots in found:
-            for row, number in zip(events.tolist(), slots.tolist(), strict=True):
-                if number in asked[row][0].answers:
-                    asked[row][0].answers[number] = True
+        waiting = predicates.index.waiting(columns, [self._calls(place) for place in places])
+        assert waiting is not None, "joint predicates ask operators or graphs"
+        wanted = {(row, number) for row, (_, numbers) in enumerate(asked) for number in numbers}
+        open_ = zip(waiting.pairs.event.tolist(), waiting.pairs.slot.tolist(), strict=True)
+        chosen = np.array([pair for pair in open_ if pair in wanted], np.int64).reshape(-1, 2)
+        hits, undecided = waiting.ask(Hits(chosen[:, 0], chosen[:, 1].astype(np.int32)))
+        for row, number in zip(hits.event.tolist(), hits.slot.tolist(), strict=True):
+            asked[row][0].answers[number] = True
+        for u in (*waiting.undecided, *undecided):
+            edges = None if u.slot is None else predicates.bodies[u.slot][1]
+            self._trouble(places[u.event], part, int(rows[u.event]), edges, u.reason, u.code)
 
     def _events(self, part: int) -> Columns:
         if part not in self._columns:
