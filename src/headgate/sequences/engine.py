@@ -71,7 +71,7 @@ class LevelIndex:
     @property
     def text_aggregates(self) -> bool:
         """Does a run of the kernel hold texts in its aggregates?"""
-        texts = (Kind.STRING, Kind.BINARY)
+        texts = (Kind.STRING, Kind.BINARY, Kind.GRAPH)
         kinds = (a.type for s in self.numbered.states for a in s.step.accumulators)
         return any(kind is not None and kind.kind in texts for kind in kinds)
 

@@ -111,6 +111,8 @@ def _shown(node: Node, aliases: list[str]) -> str:
     """A predicate in the words of the language."""
 
     def change(n: Node) -> Node | None:
+        if isinstance(n, ast.Variable):
+            return ast.Variable(n.name.partition(".")[0])
         if not isinstance(n, ast.Attribute):
             return None
         head, rest = n.path[0], n.path[1:]

@@ -126,19 +126,19 @@ class Memory:
             for path, column in self._layouts[stream].items():
                 found = events.columns.get(path)
                 if found is not None:
-                    self.cells[rows, column] = self._encode(found)
+                    self.cells[rows, column] = self._encode(found, self._types[stream].get(path))
                     self.defined[rows, column] = found.defined
         self.size = first + count
 
-    def _encode(self, column: Column) -> Ints:
+    def _encode(self, column: Column, kind: Type | None) -> Ints:
         values = column.values
-        if column.offsets is None and isinstance(values, np.ndarray):
+        if kind is not None and column.offsets is None and isinstance(values, np.ndarray):
             return values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64, copy=False)
-        if column.offsets is None:
+        if kind is not None and column.offsets is None:
             codes, distinct = column.dictionary()
             known = np.fromiter((self.code(v) for v in distinct.to_pylist()), np.int64, len(distinct))
             return np.append(known, 0)[codes]
-        return np.fromiter((self.code(_frozen(column.value(i))) for i in range(len(column))), np.int64, len(column))
+        return np.fromiter((self.code(column.value(i)) for i in range(len(column))), np.int64, len(column))
 
     @property
     def values(self) -> int:
@@ -151,7 +151,7 @@ class Memory:
 
     def code(self, value: Any) -> int:
         """The number that stands for a value; equal texts have one."""
-        key = value if isinstance(value, str) else (type(value).__name__, value)
+        key = _key(value)
         found = self._codes.get(key)
         if found is None:
             found = self._codes[key] = len(self._values)
@@ -212,7 +212,7 @@ class Memory:
                     used.setdefault(code, len(used))
                 self.cells[there, column] = np.fromiter((used[c] for c in old.tolist()), np.int64, len(old))
         self._values = [self._values[old] for old in used]
-        self._codes = {v if isinstance(v, str) else (type(v).__name__, v): i for i, v in enumerate(self._values)}
+        self._codes = {_key(v): i for i, v in enumerate(self._values)}
 
 
 def column_of(kind: Type | None, values: Sequence[Any]) -> Column:
@@ -234,5 +234,8 @@ def _type_of(value: Any) -> Type:
     return Type(Kind.STRING, array)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _key(value: Any) -> Any:
+    """What is equal for equal values of one type; an array or object is known by how it is written."""
+    if isinstance(value, str):
+        return value
+    return type(value).__name__, repr(value) if isinstance(value, list | tuple | dict) else value

@@ -270,7 +270,7 @@ def _texts_of(state: State) -> Iterator[int]:
     cell = 0
     for accumulators in (*(a for _, a in state.origin.folds), state.step.accumulators):
         for a in accumulators:
-            if a.type is not None and a.type.kind in (Kind.STRING, Kind.BINARY) and a.function != "COUNT":
+            if a.type is not None and a.type.kind in (Kind.STRING, Kind.BINARY, Kind.GRAPH) and a.function != "COUNT":
                 yield cell
             cell += 2 * WIDTH[a.function]
 
