@@ -41,7 +41,7 @@ from headgate.predicates.declared import declared
 from headgate.predicates.normal import MODES
 from headgate.schema import Schema, Type
 from headgate.sequences.scopes import check_pattern
-from headgate.sequences.shapes import Keys
+from headgate.sequences.shapes import Forms, Key
 
 ANONYMOUS = "events"
 """The stream of a subscription that names none, in a book that declares none."""
@@ -57,8 +57,8 @@ class Subscriptions:
         self._folder = FilePath()
         self._entries: dict[str, Entry] = {}
         self._checked: dict[tuple[Form, str], bool] = {}
-        self._patterns = Keys()
-        self._sound: set[tuple[str, tuple[str, ...]]] = set()
+        self._patterns = Forms()
+        self._sound: set[Key] = set()
         """The keys of patterns that were checked against the definitions as they are."""
         self._plan: Plan | None = None
         self._changed: dict[str, None] = {}
@@ -216,10 +216,10 @@ class Subscriptions:
         A pattern that differs from a checked one in constants alone is not checked again.
         """
         try:
-            key = self._patterns.key(tokens)
+            keys = self._patterns.keys(tokens)
         except LanguageError:
-            key = None  # the check of the whole says what is wrong, and where
-        if key is not None and key in self._sound:
+            keys = None  # the check of the whole says what is wrong, and where
+        if keys is not None and self._sound.issuperset(keys):
             return []
         pattern = parse_tokens(tokens)
         if not isinstance(pattern, ast.Pattern):
@@ -236,8 +236,8 @@ class Subscriptions:
         if made is not None:
             known[made] = scoped.spine.schema
             self._catalogue.published[made] = made
-        elif key is not None:
-            self._sound.add(key)
+        elif keys is not None:
+            self._sound.update(keys)
         return []
 
     # -- scripts and tables
