@@ -32,6 +32,7 @@ from headgate.graphs.terms import (
 )
 from headgate.language import ast
 from headgate.language.ast import Node
+from headgate.language.catalogue import nearest
 
 SELF = ""
 """The property of the arc from home to itself that a pattern without arcs gets, so that every pattern has one."""
@@ -99,8 +100,8 @@ class Prefixes:
         assert isinstance(node, ast.Name)
         prefix, _, local = node.text.partition(":")
         if prefix not in self.known:
-            shown = f"the prefix {prefix}: is not declared" if prefix else "the empty prefix is not declared"
-            raise UnknownName(shown, f"write PREFIX {prefix}: <http://...>; before it", at=node.at)
+            hint = nearest(prefix, self.known, f"declare it: PREFIX {prefix}: <http://...>")
+            raise UnknownName(f"there is no prefix {prefix}:", hint, at=node.at)
         return f"<{self.known[prefix]}{local}>"
 
     def literal(self, node: ast.Literal | ast.Term) -> Literal:

@@ -42,7 +42,7 @@ class OperatorIndex:
     @cached_property
     def free(self) -> frozenset[int]:
         """Predicates that may be answered without a call: GRAPH patterns, and those whose arguments may be missing."""
-        return frozenset(i for i, p in enumerate(self.predicates) if p.graph is not None or p.reads)
+        return frozenset(i for i, p in enumerate(self.predicates) if p.graph is not None or p.may_lack)
 
     @cached_property
     def thresholds(self) -> Thresholds:

@@ -34,7 +34,7 @@ class Predicate:
     name: str
     arguments: tuple[Node | int, ...]
     missing: str = "null"
-    """`default` only where an argument reads the event: the mode then decides what the argument is."""
+    """`default` only where an argument may be missing: the mode then decides what the argument is."""
     graph: ast.Graph | None = None
 
     @property
@@ -52,6 +52,11 @@ class Predicate:
         """The attributes in its arguments."""
         nodes = (n for a in self.arguments if isinstance(a, Node) for n in ast.walk(a))
         return frozenset(n.path for n in nodes if isinstance(n, ast.Attribute))
+
+    @property
+    def may_lack(self) -> bool:
+        """Whether an argument can be missing, so that there may be nothing to call it with."""
+        return bool(self.reads) or ast.Literal(None) in self.arguments
 
     def __str__(self) -> str:
         if self.graph is not None:
@@ -80,7 +85,7 @@ def predicate_of(call: ast.Call | ast.Graph, missing: str = "null") -> tuple[Pre
         else:
             arguments.append(argument)
     made = Predicate(call.name, tuple(arguments))
-    return (Predicate(call.name, tuple(arguments), missing) if made.reads else made), tuple(numbers)
+    return (Predicate(call.name, tuple(arguments), missing) if made.may_lack else made), tuple(numbers)
 
 
 class Arguments:
@@ -108,7 +113,7 @@ class Arguments:
         return tuple(found)
 
     def key(self, arguments: tuple[Any, ...]) -> Key:
-        return (self._name, *((type(a), repr(a) if isinstance(a, list | float) else a) for a in arguments))
+        return (self._name, *((type(a), repr(a) if isinstance(a, list | dict | float) else a) for a in arguments))
 
 
 def narrow(answer: Answer, positions: tuple[int, ...]) -> Answer:

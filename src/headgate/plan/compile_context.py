@@ -83,7 +83,9 @@ class CompileContext:
         """The graph engine of a stream: what its events are read from, under all ontologies of the book."""
         template = catalogue.templates.get(stream)
         schema = catalogue.streams.get(stream)
-        columns = [a.path for a in schema or () if a.type is not None and a.type.kind is Kind.GRAPH]
+        # Of a stream that nobody declared, the next text may name another column.
+        known_columns = schema if schema is not None and schema.declared else ()
+        columns = [a.path for a in known_columns if a.type is not None and a.type.kind is Kind.GRAPH]
         made_of = (catalogue.meaning(), template, tuple(columns))
         known = self._graphs.get(stream)
         if known is None or known[0] != made_of:

@@ -186,7 +186,8 @@ def fold(node: Node) -> Node:
         case ast.Span(amount, unit) if not isinstance(amount, Hole):
             return ast.Literal(round(amount * ast.UNITS[unit]))
         case ast.Negate(operand):
-            return _compute(values.negate, ast.Negate(fold(operand)), fold(operand))
+            inner = fold(operand)
+            return _compute(values.negate, ast.Negate(inner), inner)
         case ast.Function(name, operand):
             inner = fold(operand)
             return _compute(lambda a: values.function(name, a), ast.Function(name, inner), inner)

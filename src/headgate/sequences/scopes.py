@@ -333,9 +333,8 @@ class _Resolver:
     def _checked(self, node: Node, place: Place, types: Types) -> Node:
         problems = self._scoped.problems
         problems += types.problems
-        lookup = self._lookup(place)
         problems += check_calls(node, self._catalogue)
-        problems += check_graphs(node, self._catalogue, lookup)
+        problems += check_graphs(node, self._catalogue)
         problems += check_variables(node)
         if types.problems:
             return TRUE

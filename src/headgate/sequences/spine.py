@@ -104,8 +104,9 @@ def reads(spine: Spine) -> frozenset[str]:
     return frozenset(found)
 
 
-def publish_order(spines: Mapping[str, Spine]) -> list[list[str]]:
-    """Subscriptions by level: a level reads only what levels before it PUBLISH. A cycle is refused."""
+def publish_order(spines: Mapping[str, Spine], names: Mapping[str, str] | None = None) -> list[list[str]]:
+    """Subscriptions by level: a level reads only what levels before it PUBLISH. A cycle is refused, in the `names` that
+    the user knows."""
     publishers: dict[str, set[str]] = {}
     for name, spine in spines.items():
         if spine.publish is not None:
@@ -116,8 +117,9 @@ def publish_order(spines: Mapping[str, Spine]) -> list[list[str]]:
     while len(done) < len(waits):
         level = [name for name, above in waits.items() if name not in done and above <= done]
         if not level:
+            circle = [name if names is None else names[name] for name in _cycle(waits, done)]
             raise PlanError(
-                "these subscriptions PUBLISH to each other in a circle: " + " -> ".join(_cycle(waits, done)),
+                "these subscriptions PUBLISH to each other in a circle: " + " -> ".join(circle),
                 "break the circle: an event may not depend on itself",
             )
         levels.append(level)
