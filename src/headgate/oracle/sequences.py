@@ -322,6 +322,5 @@ def _everything(spine: Spine, place: int) -> Schema:
 def _comparable(state: State) -> Hashable:
     """NaN equals NaN, and 1 is not 1.0 or TRUE."""
     return tuple(
-        (type(v).__name__, "NaN" if v != v else tuple(map(repr, v)) if isinstance(v, list | tuple) else v)
-        for v in state
+        (type(v).__name__, repr(v) if isinstance(v, list | tuple | dict) else "NaN" if v != v else v) for v in state
     )

@@ -97,6 +97,10 @@ class PatternAdmission:
         scoped = check_pattern(pattern, self._catalogue)
         if scoped.spine is None:
             raise _placed(scoped.problems, tokens)
+        undeclared = next((n for n in ast.walk(pattern) if isinstance(n, ast.Stream) and self._open(n.name)), None)
+        if missing == "total" and undeclared is not None:
+            message = f"missing = 'total' needs to know the stream {undeclared.name}"
+            raise tokens.error(TypeProblem(message, "declare it with CREATE STREAM", at=undeclared.at))
         publish, known = scoped.spine.publish, self._catalogue.streams
         if publish is not None and publish in known and publish not in self._catalogue.published:
             hint = "PUBLISH under a name of its own"
@@ -119,6 +123,11 @@ class PatternAdmission:
             at = _publish(tokens) if publish is not None else pattern.source.at
             raise tokens.error(TypeProblem(problem.message, problem.hint, at=max(at, 0))) from None
         return AdmittedPattern(made.spine, scoped.learned)
+
+    def _open(self, stream: str) -> bool:
+        """Whether nobody declared a stream."""
+        known = self._catalogue.streams.get(stream)
+        return known is None or not known.declared
 
     def _build(self, made: Subscription, catalogue: Catalogue) -> None:
         read = reads(made.spine)

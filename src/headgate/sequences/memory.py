@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.columns import Column, Columns
+from headgate.columns import Column, Columns, untyped_column
 from headgate.language.ast import DUR
 from headgate.schema import Kind, Path, Type
 from headgate.sequences.tables import Bits, Ints
@@ -216,22 +216,14 @@ class Memory:
 
 
 def column_of(kind: Type | None, values: Sequence[Any]) -> Column:
-    """A column of computed values. Where nobody declared a type the first value tells it; others are missing then."""
+    """A column of computed values; where nobody declared a type, of whatever they are."""
     if kind is None:
-        kind = _type_of(next((v for v in values if v is not None), None))
-        values = [v if v is None or _type_of(v) == kind else None for v in values]
+        own = np.empty(len(values), np.object_)
+        own[:] = values
+        return untyped_column(np.fromiter((v is not None for v in values), np.bool_, len(values)), own)
     if kind.kind is Kind.DOUBLE and not kind.array:
         values = [None if v is None else float(v) for v in values]
     return Column.of(kind, values)
-
-
-def _type_of(value: Any) -> Type:
-    array = isinstance(value, list)
-    element = value[0] if isinstance(value, list) and value else value
-    for python, kind in ((bool, Kind.BOOLEAN), (int, Kind.BIGINT), (float, Kind.DOUBLE), (bytes, Kind.BINARY)):
-        if isinstance(element, python):
-            return Type(kind, array)
-    return Type(Kind.STRING, array)
 
 
 def _key(value: Any) -> Any:

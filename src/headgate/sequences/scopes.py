@@ -245,7 +245,8 @@ class _Resolver:
             return self._value_type(a.start, initial)
         if a.function == "COUNT" or a.operand is None:
             return BIGINT
-        found = self._value_type(a.operand, place)
+        wanted = DOUBLE if a.function in ("SUM", "AVG", "STDDEV") else None
+        found = _type_of(self._types(place).value(a.operand, wanted))
         if found is not None and (message := _misfit(a.function, found)):
             hint = "let a FILTER or a FOLD of its own look at the elements" if found.array else ""
             self.problem(TypeProblem(message, hint, at=a.operand.at))

@@ -387,6 +387,5 @@ def _defaults(state: State) -> dict[Path, Any]:
 def _comparable(state: Accumulated) -> Any:
     """Equal states have equal futures: NaN is NaN, and 1 is not 1.0."""
     return tuple(
-        (type(v).__name__, "NaN" if v != v else tuple(map(repr, v)) if isinstance(v, list | tuple) else v)
-        for v in state
+        (type(v).__name__, repr(v) if isinstance(v, list | tuple | dict) else "NaN" if v != v else v) for v in state
     )
