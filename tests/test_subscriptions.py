@@ -12,8 +12,7 @@ import pytest
 from headgate import LanguageErrors, SchemaError, Subscriptions, UsageError
 from headgate.errors import DuplicateName, LanguageError, LimitExceeded, SyntaxProblem, TypeProblem, UnknownName
 from headgate.schema import Schema
-from headgate.sequences import scopes
-from headgate.subscriptions import admission
+from headgate.sequences import admission, scopes
 
 STOCK = {"name": "string", "price": "double", "vol": "bigint"}
 IBM = {"name": "IBM", "price": 50.0, "vol": 10}

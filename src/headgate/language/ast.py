@@ -393,6 +393,8 @@ Statement = CreateStream | Prefix | CreateOntology | CreateSubscription | Drop
 
 DUR = "DUR()"
 """The attribute that holds the length of an event or run; not a name that a text can hold by accident."""
+RUN = "RUN()"
+"""Heads the paths of what a run holds, where they stand beside those of the incoming event."""
 TRUE = Literal(True)
 
 UNITS = {

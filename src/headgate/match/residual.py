@@ -27,7 +27,7 @@ from headgate.operators.answer import FAILS, HOLDS, MISSING, TRUE, Answer, row_o
 from headgate.operators.body import Both, Early, Either, Formula, Join, Late
 from headgate.operators.engine import Batch, Failure, Given, OperatorEngine, Outcome
 from headgate.operators.index import OperatorIndex
-from headgate.operators.predicate import Predicate
+from headgate.operators.predicate import Key, Predicate
 from headgate.predicates.modes import logic, with_demands
 from headgate.schema import Schema
 
@@ -131,14 +131,16 @@ class LateIndex:
                 binding.append(verdict)
         return Outcome(Hits(np.array(event, np.int64), np.array(slot, np.int32), binding), failures)
 
-    def open(self, columns: Columns) -> Open:
-        """What the cheap parts leave open, to be asked by and by."""
+    def open(self, columns: Columns, answered: Sequence[dict[Key, Answer]] | None = None) -> Open:
+        """What the cheap parts leave open, to be asked by and by. `answered` has the answers of calls that were made
+        before, for each row; rows that stand for one event share theirs."""
         asked, rows, part = self._open(columns)
         if not len(asked):
             return Open(asked, rows, self, None, None, [])
         given, failed = self._graphs(columns, rows)
         early = self.early.evaluate(part) if self.early is not None else None
-        batch = self.engine.batch(self.operators, part, early, None if given is None else given.answer)
+        known = None if answered is None else [answered[row] for row in rows.tolist()]
+        batch = self.engine.batch(self.operators, part, early, None if given is None else given.answer, known)
         return Open(asked, rows, self, batch, given, failed)
 
     def _open(self, columns: Columns) -> tuple[Hits, NDArray[np.int64], Columns]:
@@ -230,6 +232,12 @@ class Open:
     given: GraphAnswers | None
     failed: list[Failed]
     """Events that could not be read as graphs."""
+
+    def answered(self, row: int) -> dict[Key, Answer]:
+        """The answers of the calls about an event, by key."""
+        at = int(np.searchsorted(self.rows, row))
+        there = self.batch is not None and at < len(self.rows) and self.rows[at] == row
+        return self.batch.known(at)[1] if there and self.batch is not None else {}
 
     def ask(self, pairs: Hits) -> tuple[Hits, list[Failed]]:
         """Those of the pairs that hold, and what could not be decided."""

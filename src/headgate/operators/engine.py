@@ -137,9 +137,20 @@ class OperatorEngine:
             early = self._early(index.early, columns)
         return Batch(self, index, columns, early, given, trace=trace).ask(upstream)
 
-    def batch(self, index: OperatorIndex, columns: Columns, early: Hits | None, given: Given | None) -> Batch:
-        """A batch that is asked several times, for other slots each time; a call is made once an event."""
-        return Batch(self, index, columns, early, given, again=True)
+    def batch(
+        self,
+        index: OperatorIndex,
+        columns: Columns,
+        early: Hits | None,
+        given: Given | None,
+        answered: Sequence[dict[Key, Answer]] | None = None,
+    ) -> Batch:
+        """A batch that is asked several times, for other slots each time; a call is made once an event. Rows that stand
+        for one event share their part of `answered`."""
+        known: dict[int, tuple[dict[int, Answer], dict[Key, Answer]]] = {}
+        for row, keys in enumerate(answered or ()):
+            known[row] = {}, keys
+        return Batch(self, index, columns, early, given, known=known)
 
     def close(self) -> None:
         self._caller.close()
@@ -184,15 +195,16 @@ class Batch:
         given: Given | None,
         *,
         trace: bool = False,
-        again: bool = False,
+        known: dict[int, tuple[dict[int, Answer], dict[Key, Answer]]] | None = None,
     ) -> None:
+        """`known` is kept from one asking to the next: by row, answers by predicate and by call key."""
         self.engine, self.index, self.given, self.trace = engine, index, given, trace
         self.learned = engine.learned(index)
         self.residuals = engine.residuals(index)
         self.view = View(columns, engine.registry, index)
         self._rows = columns.rows
         self._early = early
-        self._known: dict[int, tuple[dict[int, Answer], dict[Key, Answer]]] | None = {} if again else None
+        self._known = known
         self._begin()
 
     def _begin(self) -> None:
@@ -241,15 +253,15 @@ class Batch:
         going = [_Going(self, int(e), s) for e, s in zip(events, slots, strict=True)]
         active = [(g, local) for g in going if (local := g.begin()) >= 0]
         while active:
-            requests: list[Request] = []
-            owners: list[_Going] = []
+            requests: dict[tuple[int, Key], tuple[Request, list[_Going]]] = {}
             for g, local in active:
                 request = g.request(local)
                 if request is not None:
-                    requests.append(request)
-                    owners.append(g)
-            for g, reply in zip(owners, self.engine._caller.ask(requests), strict=True):
-                g.take(reply)
+                    requests.setdefault((id(g.keys), request.key), (request, []))[1].append(g)
+            replies = self.engine._caller.ask([request for request, _ in requests.values()])
+            for (_, owners), reply in zip(requests.values(), replies, strict=True):
+                for g in owners:
+                    g.take(reply, called=g is owners[0])
             self._calls += len(requests)
             active = [(g, local) for g, _ in active if (local := g.proceed()) >= 0]
         for g in going:
@@ -302,7 +314,7 @@ class _Going:
         self.read = batch.view.reader(event)
         self.history: list[Asked] = []
         self._slots = batch.learned.arranged(slots)
-        self._answers, self._keys = batch.known(event)
+        self._answers, self.keys = batch.known(event)
         self._problems: dict[int, HeadgateError] = {}
         learned = batch.learned
         packed = batch.residuals.of(self._slots, self.early, learned.chance, learned.cost)
@@ -343,16 +355,17 @@ class _Going:
         values = arguments.resolve(BoundRow({}, self.read))
         assert values is not None, "predicates with missing arguments were answered for nothing"
         self._key = arguments.key(values)
-        known = self._keys.get(self._key)
+        known = self.keys.get(self._key)
         if known is not None:
             self._settle(number, known, float("nan"), called=False)
             return None
         return self.batch.view.request(self.event, number, values, self._key)
 
-    def take(self, reply: Reply) -> None:
+    def take(self, reply: Reply, *, called: bool) -> None:
         assert self._key is not None
-        self._keys[self._key] = reply.answer
-        self._settle(self.run.predicates[self._local], reply.answer, reply.milliseconds, called=True)
+        self.keys[self._key] = reply.answer
+        milliseconds = reply.milliseconds if called else float("nan")
+        self._settle(self.run.predicates[self._local], reply.answer, milliseconds, called=called)
 
     def _settle(self, number: int, raw: Answer, milliseconds: float, *, called: bool) -> None:
         answer = narrow(raw, self.batch.index.predicates[number].positions)

@@ -25,6 +25,8 @@ from headgate.schema import Kind, Schema
 
 Row = Mapping[Path, Any]
 Operators = Mapping[str, Callable[..., Any]]
+Graphs = Callable[[ast.Graph], list[Any] | None]
+"""The bindings of a GRAPH pattern, each a dict; None where there is no graph."""
 Binding = dict[str, Any]
 _Atom = tuple[Node, bool]
 
@@ -38,18 +40,28 @@ class Verdict:
 
 
 def evaluate(
-    body: Node, row: Row, schema: Schema, operators: Operators, missing: str = "null", *, every: bool = False
+    body: Node,
+    row: Row,
+    schema: Schema,
+    operators: Operators,
+    missing: str = "null",
+    *,
+    every: bool = False,
+    event: object = None,
+    graphs: Graphs | None = None,
 ) -> Verdict:
-    """The verdict of one subscription on one event: the first disjunct's least binding, or all of them."""
+    """The verdict of one subscription on one event: the first disjunct's least binding, or all of them. Operators see
+    `event`, by default the row."""
     if missing == "strict" and any(row.get(p) is None for p in filters.attributes(body)):
         return Verdict(False)
     if missing == "total" and any(row.get(a.path) is None for a in schema):
         return Verdict(False)
-    event = _Event(row, schema, operators, "default" if missing == "default" else "null")
+    seen = row if event is None else event
+    here = _Event(row, schema, operators, "default" if missing == "default" else "null", seen, graphs)
     found: list[Binding] = []
     failed = False
     for disjunct in disjuncts(body, True):
-        truth, bindings = event.disjunct(disjunct)
+        truth, bindings = here.disjunct(disjunct)
         failed = failed or truth == ERROR
         if truth == TRUE:
             found += bindings
@@ -80,16 +92,19 @@ def disjuncts(node: Node, wanted: bool) -> list[list[_Atom]]:
 
 
 class _Event:
-    def __init__(self, row: Row, schema: Schema, operators: Operators, mode: str) -> None:
+    def __init__(
+        self, row: Row, schema: Schema, operators: Operators, mode: str, event: object, graphs: Graphs | None
+    ) -> None:
         self._row, self._schema, self._operators, self._mode = row, schema, operators, mode
+        self._event, self._graphs = event, graphs
         self._defaults = {a.path: a.default for a in schema if a.default is not None} if mode == "default" else {}
 
     def disjunct(self, atoms: Sequence[_Atom]) -> tuple[int, list[Binding]]:
         constraints, failed = [], False
         found: list[Binding] = [{}]
         for node, wanted in atoms:
-            if isinstance(node, ast.Call):
-                answer, names = self.call(node)
+            if isinstance(node, ast.Call | ast.Graph):
+                answer, names = self.call(node) if isinstance(node, ast.Call) else self.graph(node)
                 if answer.truth == ERROR:
                     failed = True
                 elif answer.truth == UNKNOWN or (answer.truth == TRUE) != wanted:
@@ -107,6 +122,14 @@ class _Event:
             return FALSE, []
         return (ERROR, []) if failed else (TRUE, found)
 
+    def graph(self, graph: ast.Graph) -> tuple[Answer, tuple[str, ...]]:
+        assert self._graphs is not None, "GRAPH patterns need somebody who matches them"
+        found = self._graphs(graph)
+        if found is None:
+            return Answer(FALSE if self._mode == "default" else UNKNOWN), ()
+        names = tuple(sorted({n.name for n in ast.walk(graph) if isinstance(n, ast.Variable)}))
+        return Answer(TRUE if found else FALSE, tuple(tuple(b[n] for n in names) for b in found)), names
+
     def call(self, call: ast.Call) -> tuple[Answer, tuple[str, ...]]:
         arguments, names = [], []
         for argument in call.arguments:
@@ -119,7 +142,7 @@ class _Event:
                 return Answer(FALSE if self._mode == "default" else UNKNOWN), ()
             arguments.append(value)
         try:
-            answer = read(self._operators[call.name](self._row, *arguments), len(names), 10**9)
+            answer = read(self._operators[call.name](self._event, *arguments), len(names), 10**9)
         except Exception:  # noqa: BLE001 - that a call failed is all that matters here
             return Answer(ERROR), ()
         if answer.truth == TRUE and names:

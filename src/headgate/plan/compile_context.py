@@ -18,11 +18,13 @@ from headgate.graphs.template import Template
 from headgate.language.catalogue import Catalogue, Signature
 from headgate.language.forms import cut_text
 from headgate.match.residual import LateIndex, compile_late
+from headgate.match.static import FilterStatic
 from headgate.operators import Registry
 from headgate.operators.engine import OperatorEngine
 from headgate.plan.segment import Segment
 from headgate.plan.sequences import Sequences
 from headgate.schema import Kind, Schema
+from headgate.sequences.static import Static
 
 _MOST_LATE = 256
 """How many late indexes are kept: those of a plan's segments and streams, and some of older plans."""
@@ -52,7 +54,7 @@ class CompileContext:
         self.engine = OperatorEngine(self.registry)
         self._late: dict[Any, LateIndex] = {}
         self._graphs: dict[str, tuple[Any, GraphEngine]] = {}
-        self.sequences = Sequences(self.engine, self.graphs)
+        self.sequences = Sequences(self.static)
 
     def late(self, segment: Segment, catalogue: Catalogue) -> Mapping[str, LateIndex]:
         """The late indexes of a segment, by stream; compiled when first asked for."""
@@ -72,6 +74,10 @@ class CompileContext:
                 index = self._late[key] = compile_late(bodies, schema, self.engine, self.graphs(stream, catalogue))
             found[stream] = index
         return found
+
+    def static(self, catalogue: Catalogue) -> Static:
+        """Makes the indexes of the static predicates of sequences."""
+        return FilterStatic.maker(self.engine, self.graphs, catalogue)
 
     def graphs(self, stream: str, catalogue: Catalogue) -> GraphEngine:
         """The graph engine of a stream: what its events are read from, under all ontologies of the book."""

@@ -76,9 +76,15 @@ class Programs:
             if target.entry is not None:
                 self.start(target.entry)
             return None
-        self.predicate(state, state.edges[target.after].dynamic)
+        above = self.trouble(state.origin)
+        if above is not None:
+            return above
+        edge = state.edges[target.after]
+        if any(joint != TRUE for joint in (state.joint, state.keep_joint, edge.joint)):
+            raise Unsupported("an operator or GRAPH that looks at the run")
         self._state(state)
-        return self.trouble(state.origin)
+        self.predicate(state, edge.dynamic)
+        return None
 
     def _state(self, state: State) -> None:
         if state.missing == "default":

@@ -11,15 +11,13 @@ times, constants to compute, RDF constants) are looked at in every text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from headgate.errors import (
-    DuplicateName,
     HeadgateError,
     LanguageError,
     LanguageErrors,
     LimitExceeded,
-    SyntaxProblem,
     TypeProblem,
 )
 from headgate.filters.compile import build_alone
@@ -29,15 +27,13 @@ from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.catalogue import Catalogue
 from headgate.language.forms import Cut, Form, Structure
-from headgate.language.parser import parse_tokens
 from headgate.language.tokens import Tokens
 from headgate.match.residual import compile_late
 from headgate.plan.compile_context import CompileContext
-from headgate.plan.segment import Family
+from headgate.plan.segment import Entry, Family
 from headgate.predicates.check import check_filter
 from headgate.schema import Schema
-from headgate.sequences.scopes import check_pattern
-from headgate.sequences.shapes import Keys
+from headgate.sequences.admission import PatternAdmission, Standing
 from headgate.subscriptions.draft import Draft
 
 _Late = tuple[str, str, Structure, tuple[Form, ...]]
@@ -46,38 +42,42 @@ _Late = tuple[str, str, Structure, tuple[Form, ...]]
 class Admission:
     """Decides for one book. What it has built is forgotten when a definition changes that it was built against."""
 
-    def __init__(self, catalogue: Catalogue, context: CompileContext) -> None:
+    def __init__(self, catalogue: Catalogue, context: CompileContext, entries: Mapping[str, Entry]) -> None:
         self._catalogue = catalogue
         self._context = context
+        self._entries = entries
         self._forms: dict[tuple[str, str], set[Form]] = {}
         """By stream and mode: the forms of which every text builds."""
         self._late: set[_Late] = set()
         """Late formulas that were built, whatever their literals."""
         self._attributes: dict[str, set[Path]] = {}
         """By stream: what the filters of the book speak of."""
-        self._keys = Keys()
-        self._patterns: set[tuple[str, tuple[str, ...]]] = set()
-        """The keys of patterns that were checked against the definitions as they are."""
+        self._patterns = PatternAdmission(catalogue, context.static, self._standing)
+
+    def _standing(self) -> Iterator[Standing]:
+        return (Standing(n, e.text, e.missing) for n, e in self._entries.items() if e.family is Family.SEQUENCE)
 
     def apart(self) -> Admission:
         """One that decides the same and keeps nothing: for a text that is only looked at."""
-        made = Admission(self._catalogue.copy(), self._context)
+        made = Admission(self._catalogue.copy(), self._context, self._entries)
+        made._patterns = self._patterns.apart(made._catalogue)
         made._attributes = {stream: set(paths) for stream, paths in self._attributes.items()}
         return made
 
     def forget(self, stream: str | None = None) -> None:
         """A definition changed: of a stream, or of what GRAPH patterns refer to."""
-        self._patterns.clear()
+        self._patterns.forget()
         self._late.clear()
         if stream is not None:
             self._forms = {key: forms for key, forms in self._forms.items() if key[0] != stream}
             self._attributes.pop(stream, None)
 
-    def admit(self, draft: Draft, stream: str, missing: str) -> Family:
-        """The family of a text that builds; what it teaches of undeclared streams is kept. Its problems are raised."""
+    def admit(self, draft: Draft, stream: str, missing: str, name: str | None = None) -> Family:
+        """The family of a text that builds; what it teaches of undeclared streams is kept. Its problems are raised.
+        With a name it takes the place of the subscription that has it."""
         found = draft.cut()
         if found is None:
-            self._admit_pattern(draft.tokens)
+            self._patterns.admit(draft.tokens, missing, name)
             return Family.SEQUENCE
         built = self._forms.get((stream, missing), ())
         new = [piece.form for piece in found.pieces if piece[0] not in built]
@@ -132,32 +132,6 @@ class Admission:
             message = f"the subscriptions on {stream} speak of more than {ATTRIBUTES:,} attributes"
             raise LimitExceeded(message, "use another stream", at=new[-1].at)
         known.update(n.path for n in new)
-
-    def _admit_pattern(self, tokens: Tokens) -> None:
-        """A pattern that differs from a checked one in constants alone is not checked again."""
-        try:
-            key = self._keys.key(tokens)
-        except LanguageError:
-            key = None  # the check of the whole says what is wrong, and where
-        if key is not None and key in self._patterns:
-            return
-        pattern = parse_tokens(tokens)
-        if not isinstance(pattern, ast.Pattern):
-            raise tokens.error(SyntaxProblem("a subscription is a predicate, or SELECT ... FROM ...", at=0))
-        scoped = check_pattern(pattern, self._catalogue)
-        if scoped.problems or scoped.spine is None:
-            raise _placed(LanguageErrors(scoped.problems), tokens)
-        name, known = scoped.spine.publish, self._catalogue.streams
-        if name is not None and name in known and name not in self._catalogue.published:
-            hint = "PUBLISH under a name of its own"
-            raise tokens.error(DuplicateName(f"there is a stream {name} already", hint, at=pattern.at))
-        for stream, learned in scoped.learned.items():
-            self._catalogue.learn(stream, learned)
-        if name is not None:
-            known[name] = scoped.spine.schema
-            self._catalogue.published[name] = name
-        elif key is not None:
-            self._patterns.add(key)
 
 
 def _placed(problem: Exception, tokens: Tokens) -> HeadgateError:

@@ -44,7 +44,7 @@ class Subscriptions:
         self._catalogue = Catalogue(operators=Signatures(self._context.registry))
         self._limits = limits
         self._entries: dict[str, Entry] = {}
-        self._admission = Admission(self._catalogue, self._context)
+        self._admission = Admission(self._catalogue, self._context, self._entries)
         self._definitions = Definitions(self._catalogue, self._entries, self._admission)
         self._plan: Plan | None = None
         self._changed: dict[str, None] = {}
@@ -141,15 +141,17 @@ class Subscriptions:
         return self._entry(name)
 
     def _put(self, name: str, draft: Draft, on: str | None, missing: str, labels: Mapping[str, str] | None) -> None:
-        stream, family = self._admit(draft, on, missing, self._admission)
+        stream, family = self._admit(draft, on, missing, self._admission, name)
         self._entries[name] = Entry(draft.text, stream, missing, dict(labels) if labels else None, family=family)
         self._changed[name] = None
 
-    def _admit(self, draft: Draft, on: str | None, missing: str, admission: Admission) -> tuple[str, Family]:
+    def _admit(
+        self, draft: Draft, on: str | None, missing: str, admission: Admission, name: str | None = None
+    ) -> tuple[str, Family]:
         if missing not in MODES:
             raise UsageError(f"missing = {missing!r} is no mode", f"the modes are {', '.join(MODES)}")
         stream = on or self._only_stream(draft)
-        return stream, admission.admit(draft, stream, missing)
+        return stream, admission.admit(draft, stream, missing, name)
 
     def _only_stream(self, draft: Draft) -> str:
         declared = [s.stream for s in self._catalogue.streams.values() if s.declared]
