@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex, compile_gated
 from headgate.filters.engine import FilterIndex, compile_filters
+from headgate.identity import hashes
 from headgate.language.forms import Cut, cut, cut_at_joints
 from headgate.language.tokens import tokenise
-from headgate.plan.identity import hashes
 from headgate.schema import Schema
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from headgate.predicates.times import instant_text
+from headgate.results import json_text
 from headgate.schema import Kind, Type
 from headgate.sequences.arrivals import starts_after
 from headgate.sequences.match_rows import Rows, match_id
@@ -124,14 +124,12 @@ class Matches:
         level, _ = self._rows[int(self._level[i])]
         items = level.producers[self._producer(i, level)].spine.items
         shown = {item.name: _shown(output[item.name], item.type) for item in items}
-        return orjson.dumps(shown).decode()
+        return json_text(shown)
 
 
 def _shown(value: Any, kind: Type | None) -> Any:
     if isinstance(value, list):
         return [_shown(v, None if kind is None else kind.element) for v in value]
-    if isinstance(value, bytes):
-        return value.hex()
     if kind is not None and kind.kind is Kind.TIMESTAMP and isinstance(value, int):
         return instant_text(value)
     return value
