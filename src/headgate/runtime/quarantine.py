@@ -1,8 +1,9 @@
 """What to do when an engine raises: find by halving what it raises on, set that aside, and go on with the rest.
 
 First the batch is halved. If both halves fail, the fault is more likely with a subscription: then the subscriptions are
-halved, each half compiled apart. What is left, down to one event and one subscription, is a problem with the code
-`quarantined`. A subscription that was found so is matched apart from then on, so that the next batch need not search.
+halved, each half compiled apart; if these fail both, it is several events after all. What is left, down to one event and
+one subscription, is a problem with the code `quarantined`. A subscription that was found so is matched apart from then
+on, so that the next batch need not search.
 
 The search has a budget, because to compile half of a million subscriptions takes seconds; what it cannot divide further
 is set aside as it is. It says less then, but it ends.
@@ -27,7 +28,8 @@ log = logging.getLogger("headgate.runtime")
 Slots = NDArray[np.int64]
 T = TypeVar("T")
 Attempt = Callable[[Decoded, Part], T]
-ATTEMPTS = 256
+ATTEMPTS = 1024
+STREAK = 3
 COMPILED = 50_000
 """So many subscriptions may be compiled again in one search, beside twice those of the segment."""
 MOST_APART = 16
@@ -79,17 +81,26 @@ class _Search(Generic[T]):
     done: list[tuple[Part, Decoded, T]] = field(default_factory=list)
     aside: list[tuple[Decoded, Slots, Exception]] = field(default_factory=list)
 
-    def divide(self, events: Decoded, slots: Slots, error: Exception) -> None:
-        """These subscriptions raise on these events."""
-        halves = _halves(events) if len(events.rows) > 1 else []
-        if len(events.rows) == len(slots) == 1 or self.attempts <= 0 or (not halves and self.compiled <= 0):
+    def divide(self, events: Decoded, slots: Slots, error: Exception, streak: int = 0) -> None:
+        """These subscriptions raise on these events. `streak` says how often all halves of one event, or of one
+        subscription, have failed: then it fails as a whole, and the search ends."""
+        if len(events.rows) == len(slots) == 1 or self.attempts <= 0 or streak == STREAK:
             self.aside.append((events, slots, error))
             return
-        failed = self._tried([(half, slots) for half in halves])
-        if len(slots) > 1 and len(failed) == len(halves) and self.compiled > 0:
-            failed = self._tried([(events, half) for half in np.array_split(slots, 2)])
+        failed = self._tried([(half, slots) for half in _halves(events)])
+        divided = len(events.rows) > 1
+        if len(slots) > 1 and self.compiled > 0 and len(failed) == 2 * divided:
+            # Both halves of the events fail, so it is more likely a subscription.
+            others = self._tried([(events, half) for half in np.array_split(slots, 2)])
+            if len(others) < 2 or not divided:
+                failed, streak = others, streak + (len(others) == 2)
+        elif not divided:
+            self.aside.append((events, slots, error))
+            return
+        else:
+            streak = streak + 1 if len(slots) == 1 and len(failed) == 2 else 0
         for one in failed:
-            self.divide(*one)
+            self.divide(*one, streak)
 
     def part(self, slots: Slots) -> Part:
         key = slots.tobytes()
@@ -112,6 +123,8 @@ class _Search(Generic[T]):
 
 
 def _halves(events: Decoded) -> list[Decoded]:
+    if len(events.rows) < 2:
+        return []
     rows = np.array_split(np.arange(len(events.rows)), 2)
     return [Decoded(events.columns.take(half), (), events.rows[half]) for half in rows]
 
