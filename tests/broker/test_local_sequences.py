@@ -31,7 +31,7 @@ def trades(*given: tuple[str, float], after: float = 0.0) -> list[dict[str, Any]
 
 
 def outputs(client: Client, mine: Any, count: int) -> list[dict[str, Any]]:
-    got = until(lambda: (n := client.pull(mine.id, mine.ticket)) and len(n) >= count and n, f"{count} matches")
+    got = until(lambda: n if len(n := client.pull(mine.id, mine.ticket)) >= count else [], f"{count} matches")
     return [n["output"] for n in got]
 
 

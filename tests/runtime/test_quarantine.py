@@ -134,3 +134,24 @@ def test_culprits_are_found_by_halving(bad: set[int]) -> None:
             raise ValueError(str(some))
 
     assert culprits(7, attempt, ValueError("all")).keys() == bad
+
+
+def test_an_event_that_sequences_raise_on_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    from headgate.sequences.engine import Session
+
+    original = Session.feed
+
+    def feed(self: Session, batches: Any, until: int | None = None) -> Any:
+        batches = list(batches)
+        if any(holds(columns, 13) for columns in batches if len(columns)):
+            raise ZeroDivisionError("a defect")
+        return original(self, batches, until)
+
+    book = hg.Subscriptions().stream("s", {"x": "bigint"}).add("plain", "x = 13")
+    book.add("rise", "SELECT a.x AS x FROM s AS a NEXT {$2.x > $1.x} s AS b")
+    events = [{"x": 1}, {"x": 13}, {"x": 2}]
+    monkeypatch.setattr(Session, "feed", feed)
+    table, errors = book.compile().match(events, errors="collect")
+    assert pairs(table) == {(1, "plain"), (2, "rise")}
+    (error,) = errors.to_pylist()
+    assert (error["event"], error["code"]) == (1, "quarantined")

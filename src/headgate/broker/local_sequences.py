@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,12 +18,13 @@ import pyarrow as pa
 
 from headgate.broker.settings import AHEAD, IDLE, WATERMARK
 from headgate.events import Decoded
-from headgate.plan import Plan
+from headgate.language.tokens import tokenise
+from headgate.plan import Entry, Plan
+from headgate.plan.segment import compile_segment
 from headgate.results import QUARANTINED, Problem, described
 from headgate.runtime.batches import EventBatch
 from headgate.runtime.quarantine import culprits
 from headgate.runtime.rows import shown
-from headgate.sequences.engine import Index
 from headgate.spark.stateful.book import SequenceBook
 from headgate.spark.stateful.buckets import TICK, Bucket, Sent
 from headgate.spark.stateful.tasks import Tally, to_buckets
@@ -38,7 +39,7 @@ _LOOK_MS = 1000
 class LocalSequences:
     def __init__(self, state: StoredState) -> None:
         self._state = state
-        self._index: Index | None = None
+        self._plan: Plan | None = None
         self._book: SequenceBook | None = None
         self._bucket: Bucket | None = None
         self._next: float = 0
@@ -53,13 +54,12 @@ class LocalSequences:
 
     def follow(self, plan: Plan) -> None:
         """Take up the sequences of a plan."""
-        if plan.sequences is self._index and plan.sequences is not None:
+        if self._plan is not None and plan.sequences is self._plan.sequences:
             return
-        self._index = plan.sequences
-        book = None if plan.sequences is None else SequenceBook.of(plan, 1)
-        if book is not None:
-            self.aside = {name: why for name, why in self.aside.items() if name in book.entries}
-        self._book = _without(book, self.aside)
+        self._plan = plan
+        entries = _sequences(plan)
+        self.aside = {name: why for name, why in self.aside.items() if name in entries}
+        self._book = _book(plan, {name: entry for name, entry in entries.items() if name not in self.aside})
 
     def due(self, now: int) -> bool:
         """Whether time alone may have decided something."""
@@ -99,19 +99,25 @@ class LocalSequences:
 
     def _without_culprits(self, batches: Sequence[EventBatch], now: int, error: Exception) -> Sequence[EventBatch]:
         """Leaves out the subscriptions, or else the events, that make a step raise; gives the events that are left."""
-        book = self._book
-        assert book is not None, "only a book makes a step raise"
+        plan, book = self._plan, self._book
+        assert plan is not None and book is not None, "only a book makes a step raise"
+        entries = {name: entry for name, entry in _sequences(plan).items() if name not in self.aside}
+        names = list(entries)
 
         def attempt(batches: Sequence[EventBatch], book: SequenceBook | None) -> None:
             self.forget()
             self._step(batches, book, now)
 
-        names = list(book.entries)
-        bad = culprits(len(names), lambda some: attempt(batches, _only(book, some)), error)
+        def some_of(some: range) -> SequenceBook | None:
+            """Some subscriptions, and whatever others may read."""
+            chosen = {names[i] for i in some}
+            return _book(plan, {n: e for n, e in entries.items() if n in chosen or "PUBLISH" in tokenise(e.text).kinds})
+
+        bad = culprits(len(names), lambda some: attempt(batches, some_of(some)), error)
         places = [(b, row) for b in batches for row in range(len(b.decoded.rows))]
         if len(bad) < len(names) or not places:
             self.aside |= {names[i]: f"set aside, because matching failed: {described(why)}" for i, why in bad.items()}
-            self._book = _without(book, self.aside)
+            self._book = _book(plan, {n: e for n, e in entries.items() if n not in self.aside})
             return batches
         bad = culprits(len(places), lambda some: attempt(_chosen(places, some), book), error)
         for i, why in bad.items():
@@ -149,15 +155,20 @@ def taken(batch: EventBatch, rows: Any) -> EventBatch:
     return replace(batch, decoded=Decoded(decoded.columns.take(rows), (), decoded.rows[rows]))
 
 
-def _only(book: SequenceBook, some: Collection[int]) -> SequenceBook:
-    """Some subscriptions, and the producers they read from."""
-    members = {m for i in some for m in book.placed[i].members}
-    names = list(book.entries)
-    return book.part([names[m] for m in sorted(members)])
+def _sequences(plan: Plan) -> dict[str, Entry]:
+    return {
+        segment.names[slot].as_py(): segment.entry(slot)
+        for segment, dead, _ in plan.parts()
+        for slot in segment.sequence_slots.tolist()
+        if dead is None or not dead[slot]
+    }
 
 
-def _without(book: SequenceBook | None, aside: Collection[str]) -> SequenceBook | None:
-    if book is None or not aside:
-        return book
-    left = [name for name in book.entries if name not in aside]
-    return book.part(left) if left else None
+def _book(plan: Plan, entries: Mapping[str, Entry]) -> SequenceBook | None:
+    """Some of the sequences of a plan, or all of them, compiled for one bucket."""
+    if not entries:
+        return None
+    if entries.keys() == _sequences(plan).keys():
+        return SequenceBook.of(plan, 1)
+    segment = compile_segment(entries, plan.catalogue.streams)
+    return SequenceBook.of(Plan(plan.catalogue, (segment,), (None,), plan.context), 1)

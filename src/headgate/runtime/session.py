@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
+from headgate.columns import Columns
 from headgate.errors import EventError, UsageError
 from headgate.events import Decoded
-from headgate.results import Problem, Problems, problem_table
+from headgate.results import QUARANTINED, Problem, Problems, described, problem_table
 from headgate.runtime import stateless
 from headgate.runtime.book import CompiledBook
 from headgate.runtime.decoding import decode_events, incomplete, reads
-from headgate.runtime.rows import SegmentMatches, bitmaps, counts_table, pairs, table
+from headgate.runtime.quarantine import culprits
+from headgate.runtime.rows import SegmentMatches, bitmaps, counts_table, pairs, shown, table
+from headgate.sequences.engine import Index
 from headgate.sequences.engine import Session as SequenceSession
 from headgate.sequences.matches import Matches
 
@@ -123,12 +127,39 @@ class Session:
         index = self._book.sequences
         if index is None:
             return None
+        fresh = self._sequences is None
         if self._sequences is None:
             self._sequences = index.session()
-        moved = self._sequences.feed([p.columns for p in parts], until)
+        try:
+            moved = self._sequences.feed([p.columns for p in parts], until)
+        except Exception as error:
+            if not fresh:
+                raise  # what earlier batches left cannot be had again
+            moved = self._without_culprits(index, parts, until, error)
         self._problems.add(self._sequences.errors)
         self._sequences.errors.clear()
         return moved
+
+    def _without_culprits(self, index: Index, parts: Sequence[Decoded], until: int | None, error: Exception) -> Matches:
+        """The sequences again, from the start, without the events that they raise on."""
+        places = [(part, row) for part in parts for row in range(len(part.rows))]
+
+        def columns(some: Collection[int]) -> list[Columns]:
+            return [part.columns.take(np.array([places[i][1] for i in some if places[i][0] is part])) for part in parts]
+
+        bad = culprits(len(places), lambda some: index.session().feed(columns(some), until), error)
+        self._problems.add(
+            Problem(
+                places[i][0].columns.stream,
+                int(places[i][0].rows[places[i][1]]),
+                QUARANTINED,
+                f"set aside by sequences, because matching failed: {described(why)}",
+                shown(places[i][0].columns, places[i][1]),
+            )
+            for i, why in bad.items()
+        )
+        self._sequences = index.session()
+        return self._sequences.feed(columns([i for i in range(len(places)) if i not in bad]), until)
 
 
 def only_stream(book: CompiledBook) -> str:

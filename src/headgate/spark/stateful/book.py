@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -106,10 +106,6 @@ class SequenceBook:
                 if dead is None or not dead[slot]:
                     found[segment.names[slot].as_py()] = segment.entry(slot)
         return cls(found, plan.catalogue, plan.context, buckets)
-
-    def part(self, names: Iterable[str]) -> SequenceBook:
-        """Some of the subscriptions."""
-        return SequenceBook({n: self.entries[n] for n in names}, self._catalogue, self._context, self.buckets)
 
     @cached_property
     def identity(self) -> str:
