@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headgate import EventError, Subscriptions, UsageError
-from headgate.plan.results import SCHEMA
+from headgate.results import MATCHES
 from headgate.schema import Schema
 from headgate.testing import (
     FakeClock,
@@ -41,7 +41,7 @@ EVERY = Schema.of(
 def test_the_oracle_gives_the_table_of_a_match() -> None:
     book = Subscriptions().add("b", "x > 1", labels={"k": "v"}).add("a", "x > 0").add("off", "x > 0").pause("off")
     table = oracle_match(book, [{"x": 1}, {"x": 2}, {}])
-    assert table.schema == SCHEMA
+    assert table.schema == MATCHES
     rows = [(row["event"], row["subscription"], row["labels"]) for row in table.to_pylist()]
     assert rows == [(0, "a", None), (1, "a", None), (1, "b", '{"k":"v"}')]
 

@@ -19,7 +19,7 @@ import headgate as hg
 from benchmarks.peers.answers import answer
 from headgate.events import read
 from headgate.plan import Plan
-from headgate.plan.session import Session
+from headgate.runtime.session import Session
 
 BATCH = {"headgate": 1_024, "headgate-single": 1}
 STREAM = "ticks"

@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from headgate.errors import EventError, UsageError
 from headgate.events import decode
+from headgate.identity import combine, hashes, row_hashes, text
 from headgate.language import ast
 from headgate.language.ast import Path
 from headgate.language.parser import parse_body
 from headgate.oracle.filters import attributes, truth
 from headgate.plan import Entry
-from headgate.plan.identity import combine, hashes, row_hashes, text
-from headgate.plan.results import SCHEMA
+from headgate.results import MATCHES
 from headgate.schema import Attribute, Kind, Schema, Type, format_path
 from headgate.subscriptions import Subscriptions
 
@@ -46,8 +46,8 @@ def oracle_match(subscriptions: Subscriptions, events: Any) -> pa.Table:
         events = {streams.pop(): events}
     rows = [row for stream, given in events.items() for row in _matches(subscriptions, book, stream, given)]
     rows.sort()
-    columns = [[row[-1][name] for row in rows] for name in SCHEMA.names]
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+    columns = [[row[-1][name] for row in rows] for name in MATCHES.names]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, MATCHES, strict=True)], schema=MATCHES)
 
 
 def _matches(
@@ -63,7 +63,7 @@ def _matches(
         needs |= set(attributes(body)) if entry.missing != "total" else set(schema.attributes)
     part = decode(events, schema, needs)
     if part.rejected:
-        raise EventError(f"event {part.rejected[0].row} of stream {stream}: {part.rejected[0].reason}")
+        raise EventError(f"event {part.rejected[0].event} of stream {stream}: {part.rejected[0].reason}")
     events_ids = row_hashes(stream, part.rows)
     for at, row in enumerate(part.rows.tolist()):
         event = {path: column.value(at) for path, column in part.columns.columns.items()}
@@ -73,7 +73,7 @@ def _matches(
                 continue
             made = text(combine(hashes([name]), events_ids[at : at + 1]))[0].as_py()
             labels = orjson.dumps(entry.labels).decode() if entry.labels else None
-            match = dict(zip(SCHEMA.names, (made, stream, row, name, None, labels), strict=True))
+            match = dict(zip(MATCHES.names, (made, stream, row, name, None, labels), strict=True))
             yield time or 0, stream, row, name, made, match
 
 

@@ -161,6 +161,8 @@ def test_rejected_events_are_kept_whole_on_request() -> None:
     assert kept == {
         "stream": "stock",
         "event": 1,
+        "subscriptions": None,
+        "concerned": 0,
         "code": "type",
         "reason": "line 2: vol: the text 'x' is not a BIGINT",
         "text": '{"vol": "x"}',

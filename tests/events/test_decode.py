@@ -114,8 +114,8 @@ def test_a_value_that_does_not_fit_is_rejected_with_its_reason(
     assert decoded.columns.rows == 0 and len(decoded.rejected) == 1
     rejected = decoded.rejected[0]
     assert reason in rejected.reason and rejected.reason.startswith("x: ")
-    assert (rejected.code, rejected.row, rejected.stream) == (code, 40, "s")
-    assert len(rejected.event) <= 500
+    assert (rejected.code, rejected.event, rejected.stream) == (code, 40, "s")
+    assert len(rejected.text) <= 500
 
 
 def test_a_bad_row_leaves_the_others_where_they_were() -> None:
@@ -150,7 +150,7 @@ def test_only_needed_paths_are_decoded_plus_not_null_and_time() -> None:
 
 def test_a_not_null_attribute_that_is_missing_rejects_the_event() -> None:
     decoded = decode([{"b": 1}, {}], Schema.of("s", {"b": "bigint"}, not_null=["b"]), needs=[])
-    assert [(r.row, r.code, r.reason) for r in decoded.rejected] == [(1, "not_null", "b: it is NOT NULL but missing")]
+    assert [(r.event, r.code, r.reason) for r in decoded.rejected] == [(1, "not_null", "b: it is NOT NULL but missing")]
 
 
 def test_a_path_that_the_schema_lacks_is_asked_for_definedness_only() -> None:

@@ -69,13 +69,13 @@ def test_a_whole_number_may_be_written_in_several_ways(text: bytes, value: int) 
 )
 def test_a_csv_field_that_does_not_convert_costs_its_row(field: bytes, text: bytes, reason: str) -> None:
     batches = csv(field + b",other\n,1\n" + text + b",2\n,3\n", first=10)
-    assert [r.row for r in batches[0].rejected] == [11] and reason in batches[0].rejected[0].reason
+    assert [r.event for r in batches[0].rejected] == [11] and reason in batches[0].rejected[0].reason
     assert batches[0].rows.tolist() == [10, 12]
 
 
 def test_a_csv_row_of_another_width_is_rejected_in_its_place() -> None:
     batches = csv(b"x,t\n1,a\n2\n3,c\n4,d,e\n\n5,f\n6\n", limits=Limits(batch_rows=2))
-    rejected = sorted((r.row, r.reason) for b in batches for r in b.rejected)
+    rejected = sorted((r.event, r.reason) for b in batches for r in b.rejected)
     assert [n for b in batches for n in b.rows.tolist()] == [0, 2, 4]
     assert rejected == [
         (1, "the row has 1 fields, the header has 2"),
@@ -95,12 +95,12 @@ def test_a_csv_row_beyond_the_limit_ends_the_file_with_a_reason() -> None:
     batches = csv(text, limits=Limits(field_bytes=1000))
     assert len(rows(batches)) == 10
     assert "the rest of the file cannot be read" in batches[-1].rejected[0].reason
-    assert batches[-1].rejected[0].row == 10
+    assert batches[-1].rejected[0].event == 10
 
 
 def test_a_csv_row_of_another_width_that_is_not_utf8_is_not_lost() -> None:
     (batch,) = csv(b"x,t\n1,a\n\xff\n3,\xef\xbf\xbd\n4,d\n")
-    assert [(r.row, r.reason) for r in batch.rejected] == [
+    assert [(r.event, r.reason) for r in batch.rejected] == [
         (1, "the row has 1 fields, the header has 2"),
         (2, "t: the text is not UTF-8"),
     ]

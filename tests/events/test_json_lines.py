@@ -50,8 +50,8 @@ def test_a_bad_line_is_rejected_and_the_others_are_read(line: bytes, code: str, 
     batches = read(b'{"x": 1}\n' + line + b'\n{"x": 3}\n', first=100)
     assert xs(batches) == [1, 3]
     (rejected,) = batches[0].rejected
-    assert (rejected.row, rejected.code, rejected.stream) == (101, code, "s") and reason in rejected.reason
-    assert len(rejected.event) <= 500 and rejected.event[:5] == line[:5].decode("utf-8", "replace")
+    assert (rejected.event, rejected.code, rejected.stream) == (101, code, "s") and reason in rejected.reason
+    assert len(rejected.text) <= 500 and rejected.text[:5] == line[:5].decode("utf-8", "replace")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_large_number_written_as_a_float_is_a_double() -> None:
 def test_blank_lines_are_skipped_but_counted_as_lines() -> None:
     batches = read(b'\n \r\n{"x": 1}\r\n\n{"x": "b"}')
     assert xs(batches) == [1]
-    assert [(r.row, r.reason[:7]) for r in batches[0].rejected] == [(1, "line 5:")]
+    assert [(r.event, r.reason[:7]) for r in batches[0].rejected] == [(1, "line 5:")]
 
 
 def test_a_byte_order_mark_is_ignored() -> None:
@@ -112,7 +112,7 @@ def test_a_line_beyond_the_limit_is_rejected_without_being_kept(chunk: int, monk
     batches = read(b'{"x": 1}\n' + long + b'\n{"x": 3}\n' + long, limits=Limits(event_bytes=100))
     rejected = [r for b in batches for r in b.rejected]
     assert xs(batches) == [1, 3]
-    assert [(r.row, r.code) for r in rejected] == [(1, "size"), (3, "size")]
+    assert [(r.event, r.code) for r in rejected] == [(1, "size"), (3, "size")]
     assert rejected[0].reason == "line 2: an event of 309 bytes is above the limit of 100 (event_bytes)"
 
 

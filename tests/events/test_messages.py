@@ -56,7 +56,7 @@ def test_base64_data_is_read_as_json_when_its_type_allows() -> None:
 def test_what_is_no_cloudevent_is_rejected(event: object, reason: str) -> None:
     decoded = from_cloudevents([EVENT, event], CLOUD, first=3)
     assert rows(decoded) == [{"id": "1", "type": "t", "time": 1_000_000}]
-    assert decoded.rejected[0].row == 4 and reason in decoded.rejected[0].reason
+    assert decoded.rejected[0].event == 4 and reason in decoded.rejected[0].reason
 
 
 def test_the_binary_mode_is_a_table_of_headers_and_data() -> None:
@@ -150,7 +150,7 @@ BOMB = "<!DOCTYPE z [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;'>]><message><company>&
 def test_a_bad_message_is_rejected_alone(text: str | bytes, reason: str) -> None:
     decoded = from_xml([PAPER, text, PAPER], XML, limits=Limits(event_bytes=200))
     assert decoded.rows.tolist() == [0, 2]
-    assert decoded.rejected[0].row == 1 and reason in decoded.rejected[0].reason
+    assert decoded.rejected[0].event == 1 and reason in decoded.rejected[0].reason
 
 
 def test_deep_xml_does_no_harm() -> None:

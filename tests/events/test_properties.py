@@ -208,12 +208,12 @@ def test_dicts_arrow_and_json_give_the_same_columns(events: list[dict[str, Any]]
 
 
 def adds_up(rows: int, *batches: Decoded) -> None:
-    numbers = [n for b in batches for n in [*b.rows.tolist(), *(r.row for r in b.rejected)]]
+    numbers = [n for b in batches for n in [*b.rows.tolist(), *(r.event for r in b.rejected)]]
     assert sorted(numbers) == list(range(rows))
     for batch in batches:
         assert batch.columns.rows == len(batch.rows)
         assert all(len(column) == batch.columns.rows for column in batch.columns.columns.values())
-        assert all(r.reason and r.code and len(r.event) <= 500 for r in batch.rejected)
+        assert all(r.reason and r.code and len(r.text) <= 500 for r in batch.rejected)
 
 
 JSONISH = st.recursive(
@@ -278,7 +278,7 @@ def test_any_bytes_can_be_read_as_json_csv_or_xml(text: bytes) -> None:
         list(read_csv(io.BytesIO(b"i,t\n" + text), SCHEMA, limits=Limits(batch_rows=2))),
         list(read_xml(io.BytesIO(text), SCHEMA)),
     ):
-        numbers = [n for b in batches for n in [*b.rows.tolist(), *(r.row for r in b.rejected)]]
+        numbers = [n for b in batches for n in [*b.rows.tolist(), *(r.event for r in b.rejected)]]
         assert sorted(numbers) == list(range(len(numbers)))
 
 

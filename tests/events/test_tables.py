@@ -78,7 +78,7 @@ BAD = [
 @pytest.mark.parametrize(("kind", "array", "reason"), BAD, ids=lambda v: str(getattr(v, "type", ""))[:40])
 def test_a_value_that_does_not_fit_costs_its_row_only(kind: str, array: pa.Array, reason: str) -> None:  # type: ignore[type-arg]  # the stubs want a parameter that pyarrow does not take at run time
     decoded = one(kind, array)
-    assert [r.row for r in decoded.rejected] == [0] and reason in decoded.rejected[0].reason
+    assert [r.event for r in decoded.rejected] == [0] and reason in decoded.rejected[0].reason
     assert decoded.rows.tolist() == [1]
 
 
@@ -92,7 +92,7 @@ def test_text_that_is_not_utf8_is_rejected() -> None:
 
 def test_a_long_word_of_a_dictionary_rejects_the_rows_that_use_it() -> None:
     decoded = one("string", pa.array(["a", "xxxx", None, "xxxx"]).dictionary_encode(), limits=Limits(field_bytes=3))
-    assert [r.row for r in decoded.rejected] == [1, 3] and values(decoded) == ["a", None]
+    assert [r.event for r in decoded.rejected] == [1, 3] and values(decoded) == ["a", None]
 
 
 def test_a_dictionary_with_a_word_twice_gives_each_word_once() -> None:

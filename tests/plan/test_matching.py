@@ -11,7 +11,7 @@ import pytest
 from pyroaring import BitMap64
 
 from headgate import EventError, Subscriptions, UsageError
-from headgate.plan.results import SCHEMA
+from headgate.results import MATCHES
 from headgate.testing import oracle_match
 
 EVENTS: list[dict[str, Any]] = [
@@ -38,7 +38,7 @@ PAIRS = [(0, "ibm"), (0, "low"), (2, "big"), (2, "ibm"), (3, "low")]
 
 def test_matches_have_the_columns_of_the_design() -> None:
     table = book().compile().match(EVENTS)
-    assert table.schema == SCHEMA
+    assert table.schema == MATCHES
     assert table.column_names == ["id", "stream", "event", "subscription", "output", "labels"]
     assert pairs(table) == PAIRS
     assert set(table.column("stream").to_pylist()) == {"stock"}
@@ -70,7 +70,7 @@ def test_every_form_of_events_gives_the_same_matches(events: Any) -> None:
 
 def test_no_events_give_an_empty_table_of_the_same_shape() -> None:
     table = book().compile().match([])
-    assert (table.num_rows, table.schema) == (0, SCHEMA)
+    assert (table.num_rows, table.schema) == (0, MATCHES)
 
 
 def test_pairs_are_the_same_matches_without_ids() -> None:
@@ -137,6 +137,8 @@ def test_bad_events_are_collected_and_the_others_match() -> None:
         {
             "stream": "stock",
             "event": 0,
+            "subscriptions": None,
+            "concerned": 0,
             "code": "type",
             "reason": "vol: the text 'x' is not a BIGINT",
             "text": "{'vol': 'x'}",
@@ -147,7 +149,7 @@ def test_bad_events_are_collected_and_the_others_match() -> None:
 def test_without_bad_events_the_collected_errors_are_empty() -> None:
     matches, errors = book().compile().match(EVENTS, errors="collect")
     assert (matches.num_rows, errors.num_rows) == (5, 0)
-    assert errors.column_names == ["stream", "event", "code", "reason", "text"]
+    assert errors.column_names == ["stream", "event", "subscriptions", "concerned", "code", "reason", "text"]
 
 
 def test_an_attribute_that_no_subscription_reads_cannot_spoil_an_event() -> None:

@@ -115,7 +115,7 @@ def test_a_failing_operator_is_an_error_of_its_own_subscription() -> None:
     assert rows(matches) == [(0, "good", None)]
     (error,) = errors.to_pylist()
     assert error["event"] == 0
-    assert error["reason"].startswith("subscription bad: ")
+    assert (error["subscriptions"], error["concerned"]) == (["bad"], 1)
     assert "no camera" in error["reason"]
 
 

@@ -106,7 +106,8 @@ def test_runs_that_a_quota_drops_are_told_on_the_error_channel(monkeypatch: pyte
     session.feed(rows(*((f"n{i}", 1.0) for i in range(5))))
     told = session.errors().to_pylist()
     assert [(t["code"], t["event"], t["stream"]) for t in told] == [("quota", 4, "stock")]
-    assert told[0]["reason"] == ("s: 3 of the oldest runs dropped, because more than 2 wait for the event at place 2")
+    assert told[0]["subscriptions"] == ["s"]
+    assert told[0]["reason"] == ("3 of the oldest runs dropped, because more than 2 wait for the event at place 2")
     session.feed([{"name": "n4", "price": 1.0, "at": 9}])
     assert len(session.errors()) == 1
 

@@ -9,19 +9,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from headgate.runtime.batches import EVENT, BatchMatcher
 from headgate.spark import shards
 from headgate.spark.follow import Follower
-from headgate.spark.frame import EVENT
 from headgate.spark.shards import Parts
-from headgate.spark.worker import Events, Prepared
 from headgate.store import Store
 
 EVENTS = pa.table({EVENT: [f"e{i}" for i in range(50)], "x": list(range(50))})
 
 
 def matches(parts: Parts) -> set[tuple[str, str]]:
-    prepared = Prepared("s", parts.plans, pa.array(parts.gone, pa.string()) if parts.gone else None)
-    rows = prepared.matches(Events.of(EVENTS, prepared)).to_pylist()
+    matcher = BatchMatcher("s", parts.plans, pa.array(parts.gone, pa.string()) if parts.gone else None)
+    rows = matcher.matches(matcher.decode(EVENTS)).to_pylist()
     assert len(rows) == len({r["id"] for r in rows})
     return {(r["event"], r["subscription"]) for r in rows}
 

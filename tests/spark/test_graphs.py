@@ -16,9 +16,8 @@ from pyspark.sql import functions as fn
 import headgate as hg
 from headgate.events import decode
 from headgate.graphs.engine import GraphEngine
+from headgate.runtime.batches import EVENT, BatchMatcher
 from headgate.spark import match, split
-from headgate.spark.frame import EVENT
-from headgate.spark.worker import Events, Prepared
 
 pytestmark = pytest.mark.spark
 
@@ -98,10 +97,10 @@ def test_a_graph_is_read_once_for_all_shards(monkeypatch: pytest.MonkeyPatch) ->
         return original(self, text)
 
     monkeypatch.setattr(GraphEngine, "_graph", counted)
-    prepared = Prepared("auction", plans, None)
+    matcher = BatchMatcher("auction", plans)
     events = auction(10)
     table = pa.table({EVENT: [e["id"] for e in events], "event": [e["event"] for e in events]})
-    decoded = Events.of(table, prepared)
-    assert len(prepared.matches(decoded)) > 0
+    batch = matcher.decode(table)
+    assert len(matcher.matches(batch)) > 0
     assert sorted(read) == sorted(e["event"] for e in events if e["event"] is not None)
-    assert [(r.row, r.code) for r in decoded.rejected] == [(4, "rdf"), (9, "rdf")]
+    assert [(p.event, p.code) for p in batch.problems.listed()] == [(4, "rdf"), (9, "rdf")]

@@ -79,4 +79,4 @@ def test_events_of_a_topic_match_and_the_matches_go_to_a_topic(
     assert read.count() == 2 * len(rows)
     assert {(r["id"], r["event"], r["subscription"]) for r in rows} == wanted
     (problem,) = store.logs.errors()
-    assert (problem.event, problem.body) == (placed["{broken"], "{broken")
+    assert (problem.event, problem.text) == (placed["{broken"], "{broken")

@@ -120,7 +120,7 @@ def test_the_event_log_goes_in_and_notifications_and_errors_come_out(
     notified = {(n.id, int(n.event), n.subscription) for n in store.logs.notifications()}
     assert notified == expected(subs, numbered)
     (problem,) = store.logs.errors()
-    assert (problem.event, problem.code, problem.body) == ("11", "json", "{broken")
+    assert (problem.event, problem.code, problem.text) == ("11", "json", "{broken")
     assert running.metrics.numbers.batches_total == 4
     assert running.metrics.numbers.errors_total == 1
     # One Spark job a batch: how soon a notification is there hangs on it.

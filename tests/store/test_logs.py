@@ -55,12 +55,12 @@ def test_an_aborted_job_leaves_nothing(store: Store) -> None:
 
 
 def test_errors_have_a_log_of_their_own(store: Store) -> None:
-    bad = {"id": "x1", "kind": "error", "event": "7", "code": "json", "reason": "not JSON", "body": "{"}
+    bad = {"id": "x1", "kind": "error", "event": "7", "code": "json", "reason": "not JSON", "text": "{"}
     store.logs.stage("job", [bad, match("m1")])
     store.logs.commit(["job"])
     (problem,) = store.logs.errors()
     assert (problem.id, problem.event, problem.code) == ("x1", "7", "json")
-    assert (problem.reason, problem.body) == ("not JSON", "{")
+    assert (problem.reason, problem.text) == ("not JSON", "{")
     assert len(store.logs.notifications()) == 1
 
 

@@ -1,38 +1,44 @@
 """`--engine local`: matching in the broker's own process, in a thread.
 
 For small installations, for brokers that mostly pass events on to others, and for trying things out: no Java, no second
-process, and milliseconds from publishing to delivery; but one core, and none of Spark's machines. What a batch finds and
-how far matching has come are written in one transaction, so that a crash repeats nothing and loses nothing.
+process, and milliseconds from publishing to delivery; but one core, and none of Spark's machines. What a batch finds,
+how far matching has come and the state of sequences are written in one transaction, so that a crash repeats nothing and
+loses nothing.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from headgate.broker.local_sequences import LocalSequences, taken
 from headgate.errors import HeadgateError
 from headgate.plan import Plan
-from headgate.spark.frame import BODY, EVENT
-from headgate.spark.source import staged
-from headgate.spark.worker import ERROR, Events, Prepared
+from headgate.results import QUARANTINED, described
+from headgate.runtime.batches import BODY, EVENT, BatchMatcher, EventBatch
+from headgate.runtime.quarantine import culprits
 from headgate.store import Store
-from headgate.store.book import apply
-from headgate.store.logs import LoggedEvent, Logs
-from headgate.store.shared import Shared
-from headgate.subscriptions import Subscriptions
+from headgate.store.book import follow
+from headgate.store.logs import LoggedEvent, staged
+from headgate.store.outbox import Outbox
+from headgate.store.shared import SEQUENCES, Shared
+from headgate.store.state import StoredState
 
 log = logging.getLogger("headgate.broker")
 QUERY = "local"
 _MOST = 10_000
 _WAIT_S = 0.2
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0
 
 
 class LocalEngine:
-    """One on a store: two would do the same work twice."""
+    """One on a store: two would do the same work twice. `ready` is set while matching goes well."""
 
     def __init__(self, url: str, told: Callable[[dict[str, Any]], None]) -> None:
         self._url = url
@@ -41,8 +47,8 @@ class LocalEngine:
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headgate-matching", daemon=True)
         self.ready = threading.Event()
-        self._version = 0
-        self._book = Subscriptions()
+        self.trouble: str | None = None
+        """Why matching does not go on, if it does not."""
 
     def start(self) -> None:
         self._thread.start()
@@ -57,70 +63,130 @@ class LocalEngine:
         self._wake.set()
 
     def _run(self) -> None:
-        store: Store | None = None
+        matching: _Matching | None = None
+        wait = _FIRST_WAIT_S
         while not self._stop.is_set():
             self._wake.clear()
             try:
-                if store is None:
-                    store = Store(self._url)
-                    self._version = store.version
-                    self._book = store.book(self._version)
-                    self._book.compile()
-                    self.ready.set()
-                done = self._step(store)
-            except HeadgateError as problem:
-                log.warning("matching waits: %s", problem)
-                done = 0
-                self._stop.wait(0.5)
+                if matching is None:
+                    matching = _Matching(self._url)
+                done = matching.step()
+            except BaseException as problem:  # noqa: BLE001 - whatever it was, those who wait for their matches need this thread
+                matching = self._failed(matching, problem)
+                self._stop.wait(wait)
+                wait = min(2 * wait, _LONGEST_WAIT_S)
+                continue
+            wait, self.trouble = _FIRST_WAIT_S, None
+            self.ready.set()
+            for said in done:
+                self._told(said)
             if not done:
                 self._wake.wait(_WAIT_S)
-        if store is not None:
-            store.close()
+        if matching is not None:
+            matching.close()
 
-    def _step(self, store: Store) -> int:
-        """Match what is new; how many events it was."""
-        shared = Shared(store.database)
-        since = shared.progress() or 0
-        until = store.logs.until(since, _MOST)
-        if until <= since:
-            return 0
-        events = store.logs.events(since, until)
+    def _failed(self, matching: _Matching | None, problem: BaseException) -> _Matching | None:
+        """What may go on with what is in memory: nothing, unless it is only the store that does not answer."""
+        self.ready.clear()
+        self.trouble = problem.message if isinstance(problem, HeadgateError) else described(problem)
+        if isinstance(problem, HeadgateError):
+            log.warning("matching waits: %s", problem)
+        else:
+            log.error("matching failed, and is tried again", exc_info=problem)
+        if matching is not None and not isinstance(problem, HeadgateError):
+            matching.close()
+            return None
+        if matching is not None:
+            matching.sequences.forget()
+        return matching
+
+
+class _Matching:
+    """The book of a store, and its sequences, as the matching thread has them."""
+
+    def __init__(self, url: str) -> None:
+        self._store = Store(url)
+        self._shared = Shared(self._store.database)
+        self._state = StoredState(self._store.database)
+        self._version = self._store.version
+        self._book = self._store.book(self._version)
+        self.sequences = LocalSequences(self._state)
+        self._told_of: set[str] = set()
+        """Sequences that were set aside, and whose owners know."""
+        self._plan()
+
+    def close(self) -> None:
+        self._store.close()
+
+    def step(self) -> list[dict[str, Any]]:
+        """Match what is new, and what time has decided; what to tell of it."""
+        since = self._shared.progress() or 0
+        until = self._store.logs.until(since, _MOST)
+        now = round(1000 * time.time())
+        if until <= since and not self.sequences.due(now):
+            return []
+        events = self._store.logs.events(since, until)
         # Looked up after the events: whoever subscribed before one of them was published is in this version.
-        self._follow(store, store.version)
-        plan = self._book.compile()
-        rows = [row for part in found(events, plan) for row in part.to_pylist()]
-        self._write(store.logs, shared, until, rows)
-        errors = sum(row["error"] is not None for row in rows)
+        newest = self._store.version
+        follow(self._store, self._book, self._version, newest)
+        self._version = newest
+        plan = self._plan()
+        batches = [self._batch(stream, part, plan) for stream, part in _by_stream(events).items()]
+        tables = [matcher.matches(batch) for matcher, batch in batches]
+        began = self._shared.sequences()
+        if began is not None:
+            self.sequences.follow(plan)
+            tables += self.sequences.advance([_after(batch, began) for _, batch in batches], now)
+        tables += [batch.problem_rows() for _, batch in batches if len(batch.problems)]
+        rows = [row for table in tables for row in table.to_pylist()]
+        self._write(rows, until, sequences=began is not None)
+        errors = sum(row.get("error") is not None for row in rows)
         told = {"events": len(events), "matches": len(rows) - errors, "errors": errors, "version": self._version}
-        self._told({"event": "batch", "last": until, **told})
-        return len(events)
+        said: list[dict[str, Any]] = [{"event": "batch", "last": until, **told}] if events or rows else []
+        return [*said, *([{"event": "sequences", "watermark": self.sequences.open}] if self.sequences.open else [])]
 
-    def _write(self, logs: Logs, shared: Shared, until: int, rows: list[dict[str, Any]]) -> None:
-        with shared.writing():
-            if rows:
-                logs.notify(map(staged, rows))
-            shared.advance(QUERY, until)
+    def _batch(self, stream: str, events: Sequence[LoggedEvent], plan: Plan) -> tuple[BatchMatcher, EventBatch]:
+        matcher = BatchMatcher(stream, [plan])
+        ids = pa.array([e.id for e in events], pa.int64())
+        return matcher, matcher.decode(pa.table({EVENT: ids, BODY: pa.array([e.body for e in events], pa.string())}))
 
-    def _follow(self, store: Store, version: int) -> None:
-        for change in store.changes(self._version, version):
-            try:
-                apply(self._book, change)
-            except HeadgateError as problem:
-                log.warning("subscription %s is left out: %s", change.name, problem)
-        self._version = version
+    def _write(self, rows: Iterable[dict[str, Any]], until: int, *, sequences: bool) -> None:
+        with self._shared.writing():
+            self._store.logs.notify(map(staged, rows))
+            self._state.flush()
+            self._shared.advance(QUERY, until)
+            if sequences:
+                self._shared.advance(SEQUENCES, until)
+        self._state.forget()
+        for name in self.sequences.aside.keys() - self._told_of:
+            self._alarm(name, self.sequences.aside[name])
+        self._told_of = set(self.sequences.aside)
+
+    def _plan(self) -> Plan:
+        """The plan of the book. What cannot be compiled is left out, and its owner told."""
+        try:
+            return self._book.compile()
+        except Exception as error:  # noqa: BLE001 - one text must not stop the others
+            names = [name for name in self._book if not self._book[name].paused]
+            bad = culprits(len(names), lambda some: self._book.part(names[some.start : some.stop]), error)
+            for i, why in bad.items():
+                self._book.remove(names[i])
+                self._alarm(names[i], f"it cannot be compiled: {described(why)}")
+            return self._book.compile()
+
+    def _alarm(self, name: str, reason: str) -> None:
+        log.error("subscription %s is left out: %s", name, reason)
+        Outbox(self._store.database).alarm(name, QUARANTINED, reason)
 
 
-def found(events: Sequence[LoggedEvent], plan: Plan) -> Iterator[pa.Table]:
-    """The matches and errors of events; a table for each stream, as a worker of Spark makes it."""
+def _by_stream(events: Sequence[LoggedEvent]) -> dict[str, list[LoggedEvent]]:
     streams: dict[str, list[LoggedEvent]] = {}
     for event in events:
         streams.setdefault(event.stream, []).append(event)
-    for stream, part in streams.items():
-        prepared = Prepared(stream, [plan], None)
-        ids = pa.array([e.id for e in part], pa.int64())
-        decoded = Events.of(pa.table({EVENT: ids, BODY: pa.array([e.body for e in part], pa.string())}), prepared)
-        matches = prepared.matches(decoded)
-        matches = matches.append_column("error", pa.nulls(len(matches), ERROR))
-        yield matches
-        if decoded.rejected:
-            yield decoded.error_rows(matches.schema)
+    return streams
+
+
+def _after(batch: EventBatch, event: int) -> EventBatch:
+    """The events of a batch after the one with this id: those before the first sequence came are not for it."""
+    later = np.flatnonzero(batch.ids.to_numpy()[batch.decoded.rows] > event)
+    return batch if len(later) == len(batch.decoded.rows) else taken(batch, later)

@@ -25,6 +25,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headgate.broker.settings import AHEAD, IDLE, WATERMARK
 from headgate.errors import HeadgateError
 from headgate.spark.batch import match
 from headgate.spark.session import spark_session
@@ -48,8 +49,6 @@ ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.
 _LOOK_S = 0.5
 SEQUENCES_TRIGGER = "1 second"
 """State that waits for the clock is looked at in every batch, also in empty ones."""
-WATERMARK, IDLE, AHEAD = "1 second", "2 seconds", "1 minute"
-"""How late an event may come, how long a stream may be silent before the clock speaks for it, how far a clock may be ahead."""
 
 
 @dataclass

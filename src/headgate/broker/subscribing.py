@@ -117,9 +117,8 @@ class Subscribing:
         return found
 
     def _must_keep_state(self) -> None:
-        settings = self._settings
-        if settings.engine == "local" or (settings.master or "").startswith("sc://"):
-            hint = "start the broker with --engine spark, without --connect"
+        if (self._settings.master or "").startswith("sc://"):
+            hint = "start the broker without --connect"
             raise UsageError("this broker's matching keeps no state, and this is a sequence", hint)
 
     def _must_have_clocks(self, text: str) -> None:

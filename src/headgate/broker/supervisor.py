@@ -32,6 +32,8 @@ class SparkEngine:
         self._thread = threading.Thread(target=self._run, name="headgate-supervisor", daemon=True)
         self.ready = threading.Event()
         self.restarts = 0
+        self.trouble: str | None = None
+        """Why matching does not go on, as the child said last."""
 
     @property
     def pid(self) -> int | None:
@@ -91,8 +93,10 @@ class SparkEngine:
                 except ValueError:
                     continue
                 if said.get("event") == "started":
+                    self.trouble = None
                     self.ready.set()
                 if said.get("event") == "failed":
+                    self.trouble = said.get("reason")
                     log.error("matching failed: %s", said.get("reason"))
                 self._told(said)
             self._child.wait()

@@ -23,7 +23,8 @@ from headgate.cli.writers import Writer, writer
 from headgate.errors import LanguageErrors, UsageError
 from headgate.events import read
 from headgate.plan import Plan
-from headgate.plan.results import latest
+from headgate.results import Problem
+from headgate.runtime.rows import latest
 
 SHOWN = 5
 
@@ -35,15 +36,15 @@ class Run:
     events: int = 0
     matches: int = 0
     rejected: int = 0
-    first: list[dict[str, Any]] = field(default_factory=list)
-    """The first few of the rejected, as rows of the error channel."""
+    first: list[Problem] = field(default_factory=list)
+    """The first few problems."""
     started: float = field(default_factory=time.perf_counter)
 
-    def saw(self, events: int, matches: int, errors: list[dict[str, Any]]) -> None:
+    def saw(self, events: int, matches: int, problems: list[Problem]) -> None:
         self.events += events
         self.matches += matches
-        self.rejected += len(errors)
-        self.first += errors[: SHOWN - len(self.first)]
+        self.rejected += len(problems)
+        self.first += problems[: SHOWN - len(self.first)]
 
 
 @click.command()
@@ -124,10 +125,10 @@ def _run(plan: Plan, stream: str, events: str, output: str, to: Writer, channel:
         return int(found.num_rows)
 
     def note(events: int, matches: int) -> None:
-        errors = session.errors().slice(run.rejected).to_pylist()
-        run.saw(events, matches, errors)
+        problems = session.problems()[run.rejected :]
+        run.saw(events, matches, problems)
         if channel is not None:
-            channel.rows(errors)
+            channel.rows(p.row() for p in problems)
 
     with Reading(events) as reading:
         for part in read(events, schema, plan.needs(stream) | set(schema.time), source=reading.source()):
@@ -146,7 +147,7 @@ def _tell(run: Run, *, quiet: bool, kept: str | None) -> None:
     """The end of a run, on stderr. With --json only what was rejected, as one object."""
     if quiet:
         if run.rejected:
-            reasons = [f"event {r['event']}: {r['reason']}" for r in run.first]
+            reasons = [f"event {p.event}: {p.said}" for p in run.first]
             told = {"code": "event", "events": run.events, "rejected": run.rejected, "reasons": reasons}
             click.echo(orjson.dumps(told).decode(), err=True)
         return
@@ -156,8 +157,8 @@ def _tell(run: Run, *, quiet: bool, kept: str | None) -> None:
     if not run.rejected:
         return
     click.echo(f"{run.rejected:,} of the events could not be used:", err=True)
-    for r in run.first:
-        click.echo(f"  event {r['event']}: {r['reason']}", err=True)
+    for p in run.first:
+        click.echo(f"  event {p.event}: {p.said}", err=True)
     if run.rejected > len(run.first):
         click.echo(f"  and {run.rejected - len(run.first):,} more", err=True)
     click.echo(f"  hint: {'all of them are in ' + kept if kept else '--errors FILE keeps them all'}", err=True)

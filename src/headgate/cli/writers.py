@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.errors import UsageError
-from headgate.plan.results import SCHEMA, counts_table
+from headgate.results import MATCHES
+from headgate.runtime.rows import counts_table
 
 Row = Mapping[str, Any]
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -98,7 +99,7 @@ def writer(path: str | None, kind: str, as_json: bool) -> Iterator[Writer]:
         )
     with _whole(path) as unfinished:
         if parquet:
-            columns = Parquet(unfinished, SCHEMA if kind == "matches" else COUNTS)
+            columns = Parquet(unfinished, MATCHES if kind == "matches" else COUNTS)
             try:
                 yield columns
             finally:

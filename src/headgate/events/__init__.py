@@ -4,7 +4,7 @@ from headgate.events.cloudevents import from_cloudevents, read_cloudevents
 from headgate.events.csv import read_csv
 from headgate.events.decoder import decode
 from headgate.events.json_lines import read_json_lines
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Rejected
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits
 from headgate.events.reader import read
 from headgate.events.tabular import read_arrow, read_parquet
 from headgate.events.xml import from_xml, read_xml
@@ -13,7 +13,6 @@ __all__ = [
     "DEFAULT_LIMITS",
     "Decoded",
     "Limits",
-    "Rejected",
     "decode",
     "from_cloudevents",
     "from_xml",

@@ -18,8 +18,9 @@ import pyarrow as pa
 from headgate.errors import UsageError
 from headgate.events.decoder import decode_objects
 from headgate.events.json_lines import parse_document, read_json_lines
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, show
 from headgate.events.sources import Bytes
+from headgate.results import Problem
 from headgate.schema import Path, Schema
 
 _REQUIRED = ("id", "source", "specversion", "type")
@@ -44,13 +45,13 @@ def from_cloudevents(
     elif isinstance(events, str | bytes):
         raise UsageError("from_cloudevents takes parsed events", "use read_cloudevents for JSON text")
     made: list[Any] = []
-    rejected: dict[int, Rejected] = {}
+    rejected: dict[int, Problem] = {}
     for row, event in enumerate(events):
         try:
             made.append(change(event))
         except Misfit as problem:
             made.append({})
-            rejected[row] = Rejected(first + row, problem.reason, problem.code, show(event), schema.stream)
+            rejected[row] = Problem(schema.stream, first + row, problem.code, problem.reason, show(event))
     return decode_objects(made, schema, needs, first, limits, rejected=rejected)
 
 

@@ -20,9 +20,10 @@ import pyarrow.csv as arrow_csv
 from headgate.columns import Column, untyped_column
 from headgate.errors import SchemaError
 from headgate.events.decoder import assemble, decode
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show, shown_text
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, show, shown_text
 from headgate.events.sources import Bytes, opened
 from headgate.events.texts import fit_text, text_column
+from headgate.results import Problem
 from headgate.schema import Attribute, Kind, Path, Schema, Type
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def read_csv(
             if isinstance(batch, str):
                 _, numbers = _numbers(1, row, invalid)
                 reason = f"the rest of the file cannot be read: {batch}"
-                yield _nothing(schema, [Rejected(first + int(numbers[0]), reason, "csv", "", schema.stream)])
+                yield _nothing(schema, [Problem(schema.stream, first + int(numbers[0]), "csv", reason)])
                 break
             for start in range(0, batch.num_rows, limits.batch_rows):
                 part = batch.slice(start, limits.batch_rows)
@@ -61,7 +62,7 @@ def read_csv(
                 if last and start + part.num_rows == batch.num_rows and clean.odd and fields.swallowed():
                     at = part.num_rows - 1
                     reason = "a quote is opened and never closed, so the rest of the file is one field"
-                    out[at] = Rejected(first + int(numbers[at]), reason, "csv", fields.text(at), schema.stream)
+                    out[at] = Problem(schema.stream, first + int(numbers[at]), "csv", reason, fields.text(at))
                 found = assemble(fields, schema, needs, first + int(numbers[0]), limits, out, None, first + numbers)
                 merged = sorted([*found.rejected, *(_wrong_width(r, schema, first) for r in before)], key=_row)
                 yield replace(found, rejected=tuple(merged))
@@ -199,14 +200,14 @@ def _numbers(count: int, row: int, invalid: list[Any]) -> tuple[list[Any], Ints]
     return out, numbers
 
 
-def _wrong_width(row: Any, schema: Schema, first: int) -> Rejected:
+def _wrong_width(row: Any, schema: Schema, first: int) -> Problem:
     reason = f"the row has {row.actual_columns} fields, the header has {row.expected_columns}"
-    return Rejected(first + row.number - 2, reason, "csv", shown_text(row.text), schema.stream)
+    return Problem(schema.stream, first + row.number - 2, "csv", reason, shown_text(row.text))
 
 
-def _row(rejected: Rejected) -> int:
-    return rejected.row
+def _row(rejected: Problem) -> int:
+    return rejected.event
 
 
-def _nothing(schema: Schema, rejected: list[Rejected]) -> Decoded:
+def _nothing(schema: Schema, rejected: list[Problem]) -> Decoded:
     return replace(decode([], schema), rejected=tuple(rejected))

@@ -17,8 +17,9 @@ import pyarrow as pa
 from headgate.columns import Column, Columns
 from headgate.errors import UsageError
 from headgate.events.objects import Objects
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show, shown_text
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, show, shown_text
 from headgate.events.tables import Rows
+from headgate.results import Problem
 from headgate.schema import Attribute, Path, Schema
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def decode(
     stream interface; what is `Decoded` already stays as it is. In a pandas frame NaN is missing, as pandas means it; in
     a dict and in Arrow it is a value.
     An attribute without a type gives a BOOLEAN column that is TRUE where it is defined. Row numbers, in `Decoded.rows`
-    and in `Rejected.row`, count from `first`.
+    and in `Problem.event`, count from `first`.
     """
     if isinstance(events, Decoded):
         return events
@@ -77,7 +78,7 @@ def decode_objects(
     lines: Sequence[bytes] | None = None,
     change: Callable[[Any], Any] | None = None,
     place: Callable[[int], str] | None = None,
-    rejected: Mapping[int, Rejected] | None = None,
+    rejected: Mapping[int, Problem] | None = None,
 ) -> Decoded:
     """As `decode`. `rejected` has the rows that are known to be bad: their events are ignored."""
     out = dict(rejected or {})
@@ -87,7 +88,7 @@ def decode_objects(
                 shown = show(event)
                 reason = f"{place(row) if place else ''}an event must be an object, not {shown}"
                 text = shown if lines is None else shown_text(lines[row])
-                out[row] = Rejected(first + row, reason, "object", text, schema.stream)
+                out[row] = Problem(schema.stream, first + row, "object", reason, text)
         events = [{} if row in out else event for row, event in enumerate(events)]
     return assemble(Objects(events, limits, lines, change), schema, needs, first, limits, out, place)
 
@@ -107,7 +108,7 @@ def assemble(
     needs: Iterable[Path] | None,
     first: int,
     limits: Limits,
-    rejected: Mapping[int, Rejected] | None = None,
+    rejected: Mapping[int, Problem] | None = None,
     place: Callable[[int], str] | None = None,
     numbers: Ints | None = None,
 ) -> Decoded:
@@ -121,7 +122,7 @@ def assemble(
         for row in np.flatnonzero(rows & keep).tolist():
             problem = why(row)
             reason = f"{place(row) if place else ''}{name}: {problem.reason}"
-            out[row] = Rejected(int(number[row]), reason, problem.code, source.text(row), schema.stream)
+            out[row] = Problem(schema.stream, int(number[row]), problem.code, reason, source.text(row))
             keep[row] = False
 
     columns: dict[Path, Column] = {}

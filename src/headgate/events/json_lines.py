@@ -16,8 +16,9 @@ import orjson
 
 from headgate.events.decoder import decode_objects
 from headgate.events.lines import Lines, batches
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show, shown_text
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, show, shown_text
 from headgate.events.sources import Bytes, chunks, opened
+from headgate.results import Problem
 from headgate.schema import Path, Schema
 
 Change = Callable[[Any], Any]
@@ -114,9 +115,9 @@ def _decode(
     def place(row: int) -> str:
         return f"{noun} {batch.at[row]}: "
 
-    def rejected(row: int, problem: Misfit) -> Rejected:
+    def rejected(row: int, problem: Misfit) -> Problem:
         shown = shown_text(batch.lines[row])
-        return Rejected(first + row, place(row) + problem.reason, problem.code, shown, schema.stream)
+        return Problem(schema.stream, first + row, problem.code, place(row) + problem.reason, shown)
 
     events, problems = _parse(batch.lines)
     for row, size in batch.too_long.items():
@@ -136,7 +137,7 @@ def _decode_parsed(
     if change is not None:
         _apply(change, events, problems)
     out = {
-        row: Rejected(first + row, problem.reason, problem.code, show(texts[row]), schema.stream)
+        row: Problem(schema.stream, first + row, problem.code, problem.reason, show(texts[row]))
         for row, problem in problems.items()
     }
     return decode_objects(events, schema, needs, first, limits, rejected=out)

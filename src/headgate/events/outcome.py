@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.columns import Columns
+from headgate.results import Problem
 
 if TYPE_CHECKING:
     from headgate.columns import Ints
@@ -28,31 +29,17 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """An event that could not be used. `row` is its number in the input of its stream; `code` is stable.
-
-    The codes: `type`, `range`, `not_null`, `size`, `encoding`, `json`, `depth`, `object`, `csv`, `xml`, `cloudevent`.
-    """
-
-    row: int
-    reason: str
-    code: str
-    event: str
-    stream: str
-
-
 @dataclass(frozen=True)
 class Decoded:
-    """A batch. `rows` has, for each row of `columns`, its number in the input, as `Rejected.row` has it."""
+    """A batch. `rows` has, for each row of `columns`, its number in the input, as `Problem.event` has it."""
 
     columns: Columns
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[Problem, ...]
     rows: Ints
 
 
 class Misfit(Exception):
-    """A value, or a whole event, that cannot be used. Never leaves this package: it becomes a `Rejected`."""
+    """A value, or a whole event, that cannot be used. Never leaves this package: it becomes a `Problem`."""
 
     def __init__(self, reason: str, code: str = "type") -> None:
         super().__init__(reason)

@@ -23,10 +23,11 @@ from defusedxml.ElementTree import fromstring
 from headgate.columns import Column, untyped_column
 from headgate.errors import UsageError
 from headgate.events.decoder import assemble
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, shown_text
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, shown_text
 from headgate.events.sources import Bytes, name_of, opened
 from headgate.events.texts import fit_text, text_column
 from headgate.events.vectors import by_value
+from headgate.results import Problem
 from headgate.schema import Attribute, Path, Schema, Type, format_path
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def from_xml(
     """One event for each message."""
     texts = list(messages)
     events: list[Element] = []
-    rejected: dict[int, Rejected] = {}
+    rejected: dict[int, Problem] = {}
     for row, text in enumerate(texts):
         try:
             if len(text) > limits.event_bytes:
@@ -53,7 +54,7 @@ def from_xml(
             events.append(parse_message(text))
         except Misfit as problem:
             events.append(Element("message"))
-            rejected[row] = Rejected(first + row, problem.reason, problem.code, shown_text(text), schema.stream)
+            rejected[row] = Problem(schema.stream, first + row, problem.code, problem.reason, shown_text(text))
     return assemble(_Messages(events, texts, limits), schema, needs, first, limits, rejected)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from headgate.errors import HeadgateError
+from headgate.events.outcome import show
 from headgate.predicates.values import Instant
 
 Row = tuple[Any, ...]
@@ -55,7 +56,19 @@ MISSING = Answer(UNKNOWN)
 
 def plain(value: Any) -> Any:
     """A value as constraints and joins know it; WrongReturn for what has no meaning in the language."""
-    if value is None or isinstance(value, bool | int | float | str | bytes):
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise WrongReturn(f"an integer of {value.bit_length()} bits cannot be bound to a variable", "BIGINT has 64")
+        return int(value)
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise WrongReturn("a text that is not Unicode cannot be bound to a variable") from None
+        return value
+    if isinstance(value, float | bytes):
         return value
     if isinstance(value, np.generic):
         return plain(value.item())
@@ -95,22 +108,17 @@ def read(returned: Any, variables: int, limit: int) -> Answer:
         return Answer.of(bool(returned))
     if isinstance(returned, str | bytes) or not isinstance(returned, Iterable):
         raise WrongReturn(
-            f"{_shown(returned)} is neither a bool nor an iterable of tuples",
+            f"{show(returned)} is neither a bool nor an iterable of tuples",
             "return True or False, or one tuple for each way to bind the variables",
         )
     rows: dict[tuple[Any, ...], Row] = {}
     for item in returned:
         if not isinstance(item, tuple | list):
-            raise WrongReturn(f"the row {_shown(item)} is not a tuple", f"yield tuples of {variables} value(s)")
+            raise WrongReturn(f"the row {show(item)} is not a tuple", f"yield tuples of {variables} value(s)")
         if len(item) != variables:
-            raise WrongReturn(f"the row {_shown(item)} has {len(item)} value(s) for {variables} variable position(s)")
+            raise WrongReturn(f"the row {show(item)} has {len(item)} value(s) for {variables} variable position(s)")
         row = tuple(map(plain, item))
         rows.setdefault(row_order(row), row)
         if len(rows) > limit:
             raise WrongReturn(f"more than {limit} rows", "raise the operator's rows= limit, or return fewer")
     return Answer(TRUE if rows else FALSE, tuple(rows[key] for key in sorted(rows)) if variables else ())
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

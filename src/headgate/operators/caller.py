@@ -28,6 +28,10 @@ from headgate.operators.answer import ERROR, Answer, WrongReturn, read
 from headgate.operators.event import Event
 from headgate.operators.predicate import Key
 from headgate.operators.registry import VAR, Operator
+from headgate.results import described
+
+FOREIGN = (Exception, SystemExit, GeneratorExit)
+"""What foreign code may raise for itself. KeyboardInterrupt is the user's, who wants all of it to end."""
 
 
 class OperatorFailure(HeadgateError):
@@ -148,7 +152,7 @@ class Caller:
         start = time.perf_counter()
         try:
             answer = read(request.operator(request.event, *request.arguments), request.variables, request.operator.rows)
-        except Exception as problem:  # noqa: BLE001 - foreign code; the answer carries what happened
+        except FOREIGN as problem:
             answer = _failed(request.operator, problem)
         self._note(request.operator, answer)
         return Reply(answer, (time.perf_counter() - start) * 1e3)
@@ -163,7 +167,7 @@ class Caller:
             if len(returned) != len(requests):
                 raise WrongReturn(f"the batch form returned {len(returned)} results for {len(requests)} calls")
             answers = [_read(r, x) for r, x in zip(requests, returned, strict=True)]
-        except Exception as problem:  # noqa: BLE001 - foreign code; the answers carry what happened
+        except FOREIGN as problem:
             answers = [_failed(operator, problem)] * len(requests)
         for answer in answers:
             self._note(operator, answer)
@@ -193,7 +197,7 @@ class Caller:
         except BrokenProcessPool:
             self._abandon(operator)
             answer = Answer.failed(OperatorFailure("operator.died", f"the process of {operator.name} died"))
-        except Exception as problem:  # noqa: BLE001 - foreign code; the answer carries what happened
+        except FOREIGN as problem:
             answer = _failed(operator, problem)
         self._note(operator, answer)
         return Reply(answer, (time.perf_counter() - start) * 1e3)
@@ -226,12 +230,16 @@ class Caller:
         self._circuit(operator).note(answer.truth == ERROR, self._clock())
 
     def _content(self, request: Request) -> Any:
-        event = request.event
-        return (request.key, tuple((name, _hashable(event[name])) for name in event))
-
-    def _kept(self, request: Request) -> Answer | None:
+        """What the answer of a pure operator depends on; None if it is not kept."""
         if not request.operator.pure or not self._cached:
             return None
+        event = request.event
+        try:
+            return (request.key, tuple((name, _hashable(event[name])) for name in event))
+        except OverflowError:  # an instant that no datetime can hold: the operator will meet it too
+            return None
+
+    def _kept(self, request: Request) -> Answer | None:
         content = self._content(request)
         found = self._cache.get(content)
         if found is not None:
@@ -239,8 +247,9 @@ class Caller:
         return found
 
     def _keep(self, request: Request, answer: Answer) -> None:
-        if request.operator.pure and answer.truth != ERROR and self._cached:
-            self._cache[self._content(request)] = answer
+        content = None if answer.truth == ERROR else self._content(request)
+        if content is not None:
+            self._cache[content] = answer
             while len(self._cache) > self._cached:
                 self._cache.popitem(last=False)
 
@@ -248,18 +257,23 @@ class Caller:
 def _read(request: Request, returned: Any) -> Answer:
     try:
         return read(returned, request.variables, request.operator.rows)
-    except WrongReturn as problem:
+    except FOREIGN as problem:
         return _failed(request.operator, problem)
 
 
-def _failed(operator: Operator, problem: Exception) -> Answer:
+def _failed(operator: Operator, problem: BaseException) -> Answer:
     if isinstance(problem, WrongReturn):
         return Answer.failed(
             OperatorFailure(problem.code, f"{operator.name} returned what it must not: {problem.message}", problem.hint)
         )
-    return Answer.failed(
-        OperatorFailure("operator.raised", f"{operator.name} raised {type(problem).__name__}: {problem}")
-    )
+    return Answer.failed(OperatorFailure("operator.raised", f"{operator.name} raised {described(problem)}"))
+
+
+def undecidable(problem: Exception) -> HeadgateError:
+    """Why a pair of an event and a subscription cannot be decided, if not because a call failed."""
+    if isinstance(problem, HeadgateError):
+        return problem
+    return OperatorFailure("value", f"a value cannot be computed with: {described(problem)}")
 
 
 def _hashable(value: Any) -> Any:

@@ -23,7 +23,7 @@ from headgate.language.ast import Node, Path
 from headgate.operators.answer import ERROR, FAILS, MISSING, TRUE, Answer
 from headgate.operators.bindings import BoundRow
 from headgate.operators.body import Early
-from headgate.operators.caller import Caller, Reply, Request
+from headgate.operators.caller import Caller, Reply, Request, undecidable
 from headgate.operators.event import Event
 from headgate.operators.index import OperatorIndex, compile_index, needs
 from headgate.operators.learned import Learned
@@ -288,8 +288,8 @@ class Batch:
                 continue
             try:
                 found = output.bindings(g.ask, lambda e: g.early[self._part(e.node, slot)], g.read)  # noqa: B023 - used at once
-            except HeadgateError as error:
-                self._failures.append(Failure(g.event, slot, error))
+            except Exception as error:  # noqa: BLE001 - values of foreign code; a problem of this pair alone
+                self._failures.append(Failure(g.event, slot, undecidable(error)))
                 continue
             self._bound = True
             self._matches += [(g.event, slot, binding) for binding in found]
@@ -359,7 +359,12 @@ class _Going:
         if known is not None:
             self._settle(number, known, float("nan"), called=False)
             return None
-        return self.batch.view.request(self.event, number, values, self._key)
+        try:
+            return self.batch.view.request(self.event, number, values, self._key)
+        except Exception as error:  # noqa: BLE001 - a value that has no form for foreign code, such as a year beyond 9999
+            self.keys[self._key] = failed = Answer.failed(undecidable(error))
+            self._settle(number, failed, float("nan"), called=False)
+            return None
 
     def take(self, reply: Reply, *, called: bool) -> None:
         assert self._key is not None
@@ -396,13 +401,16 @@ class _Going:
     def _look(self, gates: NDArray[np.int32]) -> NDArray[np.int8]:
         index = self.batch.index
         joins = self.run.joins_of(gates)
-        found = index.thresholds.decide(joins, self.ask)
+        try:
+            found = index.thresholds.decide(joins, self.ask)
+        except Exception:  # noqa: BLE001 - some value that no array holds; each join is looked at by itself
+            found = np.full(len(joins), OTHER, np.int8)
         for i in np.flatnonzero(found == OTHER).tolist():
             join = int(joins[i])
             try:
                 found[i] = index.joins[join].look(self.ask, self.read)
-            except HeadgateError as error:
-                self._problems[index.program.joins[join].slot] = error
+            except Exception as error:  # noqa: BLE001 - values of foreign code; a problem of this pair alone
+                self._problems[index.program.joins[join].slot] = undecidable(error)
                 found[i] = ERROR
         return found
 

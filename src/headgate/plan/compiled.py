@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -35,10 +35,12 @@ from headgate.language.forms import cut_text
 from headgate.match.residual import LateIndex
 from headgate.plan import file
 from headgate.plan.compile_context import CompileContext, Signatures
-from headgate.plan.imprecise import Imprecise
 from headgate.plan.segment import Entry, Segment, compile_segment
 from headgate.plan.sequences import Living
-from headgate.plan.session import Session, unusable
+from headgate.results import Problems
+from headgate.runtime.book import CompiledSegment, Part
+from headgate.runtime.imprecise import Imprecise
+from headgate.runtime.session import Session, raise_first
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
 
@@ -56,6 +58,8 @@ class Plan:
     context: CompileContext = field(default_factory=CompileContext, repr=False)
     sessions: WeakSet[Session] = field(default_factory=WeakSet, init=False, repr=False, compare=False)
     """Those under way, whose runs `stats` counts."""
+    apart: dict[str, Sequence[Part]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By fingerprint: the parts that stand for a segment in which an engine failed on some subscription."""
 
     @classmethod
     def of(
@@ -165,18 +169,17 @@ class Plan:
     def match(self, events: Any, *, output: str = "matches", errors: str = "raise", imprecise: bool = False) -> Any:
         """Match events: rows of dicts, Arrow or pandas, or {stream: events} for several streams.
 
-        `output` is "matches" (a table, see `results.SCHEMA`), "pairs", "counts" or "bitmaps". An event that cannot be
+        `output` is "matches" (a table, see `results.MATCHES`), "pairs", "counts" or "bitmaps". An event that cannot be
         used raises an EventError; with `errors="collect"` the result is (matches, table of errors).
 
         With `imprecise` an attribute of an event, which is then a dict, may be a `hg.Range`; the table has a further
         column `certainty`: "surely" if every event in that range matches, "possibly" if some may.
         """
-        session = Session(self)
         if imprecise:
             if output != "matches" or errors not in ("raise", "collect"):
                 raise UsageError("imprecise events give a table of matches only", 'leave output as "matches"')
-            return session.vague(events, errors)
-        return session.whole(events, output, errors)
+            return self.imprecise.match(events, errors)
+        return Session(self).whole(events, output, errors)
 
     @cached_property
     def imprecise(self) -> Imprecise:
@@ -236,9 +239,9 @@ class Plan:
             given = {streams[0]: given}
         session = Session(self)
         parts = [session.decode(stream, rows) for stream, rows in given.items()]
-        rejected = [r for p in parts for r in p.rejected]
-        if rejected:
-            raise unusable(rejected)
+        problems = Problems()
+        problems.add(r for p in parts for r in p.rejected)
+        raise_first(problems)
         return [p.columns for p in parts]
 
     def gates(self) -> dict[str, tuple[str, ...]]:
@@ -313,6 +316,13 @@ class Plan:
         """Each segment with its tombstones and its late indexes."""
         for segment, dead in zip(self.segments, self.dead, strict=True):
             yield segment, dead, self.context.late(segment, self.catalogue)
+
+    def portion(self, segment: CompiledSegment, slots: NDArray[np.int64]) -> Part:
+        """Some subscriptions of a segment, compiled apart."""
+        assert isinstance(segment, Segment)
+        entries = {segment.names[slot].as_py(): segment.entry(slot) for slot in slots.tolist()}
+        part = compile_segment(entries, self.schemas)
+        return part, None, self.context.late(part, self.catalogue)
 
     def labels(self, name: str) -> str | None:
         """The labels of a subscription as JSON."""

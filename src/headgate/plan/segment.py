@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex, compile_gated
 from headgate.filters.engine import FilterIndex, compile_filters
+from headgate.identity import hashes
 from headgate.language.forms import cut_text
-from headgate.plan.identity import hashes
 from headgate.schema import Schema
 
 

@@ -7,13 +7,13 @@ input. An event at or before the last closed epoch is late: sequences cannot use
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
 
 from headgate.columns import Columns
+from headgate.results import Problem
 from headgate.schema import Schema, format_path
 from headgate.sequences.identities import identities
 from headgate.sequences.match_rows import Rows
@@ -22,17 +22,6 @@ from headgate.sequences.tables import Ints
 
 if TYPE_CHECKING:
     from headgate.sequences.engine import Index, LevelIndex
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """An event that sequences, or some of them, could not use, or at which runs were lost: the row in the input of its
-    stream, and why. The codes: `late`, `quota`, and those of operators and graphs."""
-
-    stream: str
-    row: int
-    reason: str
-    code: str = "late"
 
 
 class Clock:
@@ -65,7 +54,7 @@ class Clock:
                 (late, "it is late: its epoch is closed already"),
                 (backward, "it ends before it starts"),
             ):
-                errors += [Problem(columns.stream, int(row), reason) for row in rows[mask]]
+                errors += [Problem(columns.stream, int(row), "late", reason) for row in rows[mask]]
             good = there & ~late & ~backward
             if not good.all():
                 kept = np.flatnonzero(good)

@@ -19,8 +19,9 @@ from headgate.columns import Column, Columns
 from headgate.errors import PlanError
 from headgate.language import ast
 from headgate.language.ast import DUR, RUN, TRUE, Path
+from headgate.results import Problem
 from headgate.schema import Kind, Schema, Type
-from headgate.sequences.arrivals import Clock, Problem, derived, merged_order
+from headgate.sequences.arrivals import Clock, derived, merged_order
 from headgate.sequences.automaton import Automaton, Edge, Options, Slots, slots_of
 from headgate.sequences.index import Layout, Numbered, Programs, number
 from headgate.sequences.match_rows import Output, Rows
@@ -308,12 +309,13 @@ class Session:
             last = max(events, key=lambda a: int(a.t1.max(initial=-FOREVER)), default=None)
             row = -1 if last is None or not len(last) else int(last.row[np.argmax(last.t1)])
             names = sorted({self.index.subscriptions[s].name for s in subscriptions_after(level, state)})
-            others = f" and {len(names) - 3} more" if len(names) > 3 else ""
             reason = (
-                f"{', '.join(names[:3])}{others}: {count} of the oldest runs dropped, because more than {state.quota} "
-                f"wait for the event at place {state.place + 1}"
+                f"{count} of the oldest runs dropped, because more than {state.quota} wait for the event at place "
+                f"{state.place + 1}"
             )
-            self.errors.append(Problem("" if last is None else last.stream, row, reason, "quota"))
+            self.errors.append(
+                Problem("" if last is None else last.stream, row, "quota", reason, subscriptions=tuple(names))
+            )
 
     def _unions(self, level: LevelIndex, streams: dict[str, list[Arrivals]]) -> None:
         for union in level.level.unions:
@@ -346,8 +348,8 @@ class Session:
         events = [(s, a, p) for (s, a), p in zip(parts, places, strict=True)]
         rows = table.advance(events, len(order), hits, closed, pending)
         for t in pending.troubles:
-            whose = "" if t.about is None else f"{subscribers(level, t.about, self.index.subscriptions)}: "
-            self._report(t.arrivals, t.row, whose + t.reason, t.code)
+            names = () if t.about is None else subscribers(level, t.about, self.index.subscriptions)
+            self._report(t.arrivals, t.row, t.reason, t.code, names)
         return rows
 
     def _admitted(self, test: StaticIndex, a: Arrivals, union: str) -> Ints:
@@ -361,8 +363,9 @@ class Session:
             self._report(a, u.event, f"a FILTER in {union}: {u.reason}", u.code)
         return np.unique(np.concatenate([found.event, asked.event]))
 
-    def _report(self, a: Arrivals, row: int, reason: str, code: str) -> None:
-        self.errors.append(Problem(self.index.sources[int(a.source[row])], int(a.row[row]), reason, code))
+    def _report(self, a: Arrivals, row: int, reason: str, code: str, names: tuple[str, ...] = ()) -> None:
+        source = self.index.sources[int(a.source[row])]
+        self.errors.append(Problem(source, int(a.row[row]), code, reason, subscriptions=names))
 
     def stats(self) -> dict[str, Any]:
         return {"closed": self.closed, "levels": [table.stats() for table in self.tables]}
@@ -375,10 +378,9 @@ class Session:
 
 
 def subscribers(
-    level: LevelIndex, about: int | Sequence[Edge], subscriptions: Sequence[Subscription], most: int = 3
-) -> str:
-    """The subscriptions that look at a static predicate, or lie behind some edges, by name; the first ones, where there
-    are many."""
+    level: LevelIndex, about: int | Sequence[Edge], subscriptions: Sequence[Subscription]
+) -> tuple[str, ...]:
+    """The subscriptions that look at a static predicate, or lie behind some edges, by name."""
     found: set[int] = set()
     if isinstance(about, int):
         for automaton in (level.compiled, level.interpreted):
@@ -387,9 +389,7 @@ def subscribers(
                     found.update(s for p in target.accepts for s in level.producers[p].subscriptions)
     else:
         found.update(s for edge in about for s in subscriptions_behind(level, edge))
-    names = sorted({subscriptions[s].name for s in found})
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"subscription {', '.join(names[:most])}{more}"
+    return tuple(sorted({subscriptions[s].name for s in found}))
 
 
 def _renamed(a: Arrivals, union: Joined) -> Arrivals:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from headgate.predicates.times import instant_text
+from headgate.results import json_text
 from headgate.schema import Kind, Type
 from headgate.sequences.arrivals import starts_after
 from headgate.sequences.match_rows import Rows, match_id
@@ -125,18 +124,12 @@ class Matches:
         level, _ = self._rows[int(self._level[i])]
         items = level.producers[self._producer(i, level)].spine.items
         shown = {item.name: _shown(output[item.name], item.type) for item in items}
-        try:
-            return orjson.dumps(shown).decode()
-        except TypeError:
-            # A value of an undeclared stream may be anything; what has no form in JSON is shown as text.
-            return json.dumps(shown, default=str, separators=(",", ":"))
+        return json_text(shown)
 
 
 def _shown(value: Any, kind: Type | None) -> Any:
     if isinstance(value, list):
         return [_shown(v, None if kind is None else kind.element) for v in value]
-    if isinstance(value, bytes):
-        return value.hex()
     if kind is not None and kind.kind is Kind.TIMESTAMP and isinstance(value, int):
         return instant_text(value)
     return value

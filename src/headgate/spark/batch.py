@@ -4,10 +4,10 @@ The result has the columns of `plan.match`, with the event's own id in place of 
 
     id, stream, event, subscription, output, labels, error
 
-`error` is null in a match. Where an event cannot be used it is a struct of `code`, `reason` and `event` (its text), and
-the row is about that event and no subscription: bad events travel in the same frame, because a Spark query has one
-output and must not lose them. `split` parts the two. With `errors="raise"` the first bad event fails the query and
-there is no such column.
+`error` is null in a match. In a problem (see `results`) it is a struct of `subscriptions` and `concerned` (null and 0
+where the event itself is at fault), `code`, `reason` and `text` (of the event): problems travel in the same frame,
+because a Spark query has one output and must not lose them. `split` parts the two. With `errors="raise"` the first
+problem fails the query and there is no such column.
 
 Sequences run in a stateful step behind the pass (see `stateful`). On a stream `watermark` says how late an event may be.
 
@@ -22,14 +22,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
 from headgate import Plan, Subscriptions, UsageError
 from headgate.language.catalogue import nearest
+from headgate.results import row_schema
+from headgate.runtime.batches import EVENT
 from headgate.schema import Path, Schema
-from headgate.spark.frame import EVENT, EVERY, EventId, routed, selected
+from headgate.spark.frame import EVERY, EventId, routed, selected
 from headgate.spark.shards import SHARD_SIZE, parted
 from headgate.spark.ship import Shipment, ship
 from headgate.spark.stateful.book import SequenceBook
@@ -39,7 +43,6 @@ from headgate.spark.worker import Matching
 
 OUTPUTS = ("matches", "counts")
 ERRORS = ("rows", "raise")
-ERROR_TYPE = StructType([StructField(n, StringType()) for n in ("code", "reason", "event")])
 Book = Subscriptions | Plan | Sequence[Plan]
 
 
@@ -180,11 +183,9 @@ def matched(
 
 
 def split(df: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """The matches, and the events that could not be used: id, stream, event, code, reason, text."""
+    """The matches, and the problems: id, stream, event, subscriptions, concerned, code, reason, text."""
     matches = df.where("error IS NULL").drop("error")
-    errors = df.where("error IS NOT NULL").select(
-        "id", "stream", "event", "error.code", "error.reason", fn.col("error.event").alias("text")
-    )
+    errors = df.where("error IS NOT NULL").select("id", "stream", "event", "error.*")
     return matches, errors
 
 
@@ -194,17 +195,8 @@ def deduplicated(df: DataFrame) -> DataFrame:
 
 
 def matches_schema(event: DataType, error_rows: bool) -> StructType:
-    text = StringType()
-    fields = [
-        ("id", text),
-        ("stream", text),
-        ("event", event),
-        ("subscription", text),
-        ("output", text),
-        ("labels", text),
-    ]
-    made = StructType([StructField(name, kind) for name, kind in fields])
-    return made.add("error", ERROR_TYPE) if error_rows else made
+    kinds = {f.name: from_arrow_type(f.type) for f in row_schema(pa.string())} | {"event": event}
+    return StructType([StructField(n, kind) for n, kind in kinds.items() if error_rows or n != "error"])
 
 
 def counts_schema() -> StructType:

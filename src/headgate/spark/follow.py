@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from headgate.errors import HeadgateError
 from headgate.spark.shards import SHARD_SIZE, Parts, Shards
 from headgate.store import Store
-from headgate.store.book import SUBSCRIPTION, apply
+from headgate.store.book import SUBSCRIPTION, follow
 from headgate.subscriptions import Subscriptions
 
 log = logging.getLogger("headgate.spark")
@@ -60,15 +60,8 @@ class Follower:
         return _State(version, book, made, made.parts())
 
     def _advance(self, state: _State, version: int) -> None:
-        for change in self._store.changes(state.version, version):
-            try:
-                apply(state.book, change)
-            except HeadgateError as problem:
-                # It passed the check of the process that wrote it; here something that it needs is not installed.
-                log.warning("subscription %s is left out: %s", change.name, problem)
-                continue
-            if change.kind == SUBSCRIPTION:
-                state.shards.changed([change.name])
+        changes = follow(self._store, state.book, state.version, version)
+        state.shards.changed([change.name for change in changes if change.kind == SUBSCRIPTION])
         state.version, state.parts = version, state.shards.parts()
         if state.shards.grown and self._rebuilding is None:
             self._rebuilding = threading.Thread(target=self._rebuild, args=(version,), daemon=True)

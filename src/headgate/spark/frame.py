@@ -16,10 +16,9 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from headgate.errors import SchemaError, UsageError
 from headgate.language.catalogue import nearest
+from headgate.runtime.batches import BODY, EVENT
 from headgate.schema import Attribute, Kind, Path, Schema, Type, format_path
 
-EVENT = "__event"
-BODY = "__body"
 STREAM = "__stream"
 EVERY = "*"
 """In the place of a stream: each event names its own, in the column `stream`, as in the event log of a store."""

@@ -24,11 +24,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from headgate.errors import UsageError
+from headgate.results import ERROR
 from headgate.spark.frame import is_complex
-from headgate.spark.source import staged
 from headgate.store import Store
 from headgate.store.database import Database
-from headgate.store.logs import Logs
+from headgate.store.logs import Logs, staged
 
 Each = Callable[[DataFrame, int], None]
 FORMATS = ("parquet", "json", "csv", "orc")
@@ -62,6 +62,8 @@ class Files:
     def write(self, df: DataFrame, query: str, batch: int) -> None:
         if self.format == "csv":
             df = with_text(df)
+            if "subscriptions" in df.columns:
+                df = df.withColumn("subscriptions", fn.to_json("subscriptions"))
         folder = f"{self.path.rstrip('/')}/query={query}/batch={batch}"
         df.write.format(self.format).options(**self.options).mode("overwrite").save(folder)
 
@@ -111,8 +113,7 @@ class Notifications:
 
     def write(self, df: DataFrame, query: str, batch: int) -> None:
         if "code" in df.columns:
-            error = fn.struct("code", "reason", fn.col("text").alias("event")).alias("error")
-            df = df.select("id", "stream", "event", error)
+            df = df.select("id", "stream", "event", fn.struct(*(f.name for f in ERROR)).alias("error"))
         self.take(df, query, batch)
 
     def take(self, df: DataFrame, query: str, batch: int) -> dict[str, int]:

@@ -42,14 +42,15 @@ from pyspark.sql.types import StructType
 from headgate.errors import SchemaError, UsageError
 from headgate.language.catalogue import nearest
 from headgate.store.database import Database
-from headgate.store.logs import ERROR, MATCH, Logs
+from headgate.store.logs import Logs, staged
 
 EVENTS = "id bigint, stream string, body string, at timestamp"
 _NOTICE = "seq bigint, id string, stream string, event string"
 TABLES = {
     "events": EVENTS,
     "notifications": f"{_NOTICE}, subscription string, output string, labels string, at timestamp",
-    "errors": f"{_NOTICE}, code string, reason string, body string, at timestamp",
+    "errors": f"{_NOTICE}, subscriptions array<string>, concerned bigint, code string, reason string, text string, "
+    "at timestamp",
 }
 OPTIONS = ("store", "table", "stream", "maxEventsPerTrigger", "startingOffsets", "eventsPerPartition")
 _FIRST, _PAGE = "id", 10_000
@@ -249,23 +250,6 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         self._staging.abort()
-
-
-def staged(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of `match` as the store stages it."""
-    error = row.get("error")
-    event = None if row["event"] is None else str(row["event"])
-    kept = {name: row.get(name) for name in ("id", "stream", "subscription", "output", "labels")}
-    if error is None:
-        return {**kept, "kind": MATCH, "event": event}
-    return {
-        **kept,
-        "kind": ERROR,
-        "event": event,
-        "code": error["code"],
-        "reason": error["reason"],
-        "body": error["event"],
-    }
 
 
 def _instant(seconds: float) -> datetime:

@@ -32,11 +32,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType
 
 from headgate.errors import UsageError
+from headgate.runtime.batches import BODY, EVENT
 from headgate.schema import Schema
 from headgate.spark.batch import Shipped, matched, matches_schema, split
 from headgate.spark.checkpoint import Claim, claim, claimed
 from headgate.spark.follow import Follower
-from headgate.spark.frame import BODY, EVENT, EVERY, STREAM, EventId, absent, event_column, routed, selected
+from headgate.spark.frame import EVERY, STREAM, EventId, absent, event_column, routed, selected
 from headgate.spark.metrics import Listener, Metrics
 from headgate.spark.session import is_connect
 from headgate.spark.shards import SHARD_SIZE, Parts

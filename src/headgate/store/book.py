@@ -7,6 +7,7 @@ and in the transaction that writes it: a bad subscription is refused with its ca
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from headgate.store.files import Files
 from headgate.store.logs import Logs
 from headgate.subscriptions import Subscriptions
 
+log = logging.getLogger("headgate.store")
 STREAM, SUBSCRIPTION = "stream", "subscription"
 
 
@@ -248,6 +250,22 @@ def apply(book: Subscriptions, change: Change, *, new: bool = False) -> None:
         book.add(change.name, text, **body)
     if paused != book[change.name].paused:
         (book.pause if paused else book.resume)(change.name)
+
+
+def follow(store: Store, book: Subscriptions, since: int, until: int) -> list[Change]:
+    """Bring a book from one version of its store to another; gives the changes that it took.
+
+    A change passed the check of the process that wrote it. Where it cannot be made here (an operator is not installed,
+    say), it is left out, and the others are made."""
+    made = []
+    for change in store.changes(since, until):
+        try:
+            apply(book, change)
+        except Exception:
+            log.warning("%s %s is left out", change.kind, change.name, exc_info=True)
+        else:
+            made.append(change)
+    return made
 
 
 def _declared(book: Subscriptions, stream: str) -> bool:

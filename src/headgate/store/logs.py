@@ -12,9 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from headgate.store.database import Database
 
-STAGED = ("id", "kind", "stream", "event", "subscription", "output", "labels", "code", "reason", "body")
+_MATCH = ("id", "stream", "event", "subscription", "output", "labels")
+_PROBLEM = ("id", "stream", "event", "subscriptions", "concerned", "code", "reason", "text")
+STAGED = ("kind", *_MATCH, *_PROBLEM[3:])
 MATCH, ERROR = "match", "error"
 _FEW = 500
 """Values in one statement."""
@@ -41,16 +45,18 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """An event that could not be used; `body` is its text."""
+class LoggedProblem:
+    """A problem as the log has it: with the event's own id, and the names of the first subscriptions it concerns."""
 
     seq: int
     id: str
     stream: str
     event: str | None
+    subscriptions: list[str] | None
+    concerned: int
     code: str
     reason: str
-    body: str | None
+    text: str | None
     at: float
 
 
@@ -69,6 +75,16 @@ class Notice:
     published: float | None
     via: str | None
     origin: str | None
+
+
+def staged(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of matches and problems (`results.row_schema`) as it is staged."""
+    error = row.get("error")
+    event = None if row["event"] is None else str(row["event"])
+    if error is None:
+        return {**{name: row.get(name) for name in _MATCH}, "kind": MATCH, "event": event}
+    names = orjson.dumps(list(error["subscriptions"])).decode() if error["subscriptions"] else None
+    return {"id": row["id"], "stream": row["stream"], **error, "kind": ERROR, "event": event, "subscriptions": names}
 
 
 class Logs:
@@ -134,43 +150,28 @@ class Logs:
         with self._database.writing():
             self._stage(jobs[0], rows)
             for job in jobs:
-                self._database.execute(
-                    """INSERT INTO notifications (id, stream, event, subscription, output, labels, at)
-                    SELECT id, stream, event, subscription, output, labels, ? FROM staged
-                    WHERE job = ? AND kind = 'match' ORDER BY event, subscription ON CONFLICT (id) DO NOTHING""",
-                    (now, job),
-                )
-                self._database.execute(
-                    """INSERT INTO errors (id, stream, event, code, reason, body, at)
-                    SELECT id, stream, event, code, reason, body, ? FROM staged
-                    WHERE job = ? AND kind = 'error' ORDER BY event ON CONFLICT (id) DO NOTHING""",
-                    (now, job),
-                )
+                for table, names, kind, order in (
+                    ("notifications", _MATCH, MATCH, "event, subscription"),
+                    ("errors", _PROBLEM, ERROR, "event"),
+                ):
+                    columns = ", ".join(names)
+                    self._database.execute(
+                        f"""INSERT INTO {table} ({columns}, at) SELECT {columns}, ? FROM staged
+                        WHERE job = ? AND kind = ? ORDER BY {order} ON CONFLICT (id) DO NOTHING""",  # noqa: S608 - names above
+                        (now, job, kind),
+                    )
                 self._database.execute("DELETE FROM staged WHERE job = ?", (job,))
 
     def notify(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Rows as `stage` takes them, visible at once. One that is there already stays as it is."""
-        matches, errors = [], []
-        now = time.time()
-        for row in rows:
-            if row["kind"] == MATCH:
-                names = ("id", "stream", "event", "subscription", "output", "labels")
-                matches.append((*(row.get(n) for n in names), now))
-            else:
-                errors.append((*(row.get(n) for n in ("id", "stream", "event", "code", "reason", "body")), now))
+        now, listed = time.time(), list(rows)
         with self._database.writing():
-            if matches:
-                self._database.many(
-                    """INSERT INTO notifications (id, stream, event, subscription, output, labels, at)
-                    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING""",
-                    matches,
-                )
-            if errors:
-                self._database.many(
-                    """INSERT INTO errors (id, stream, event, code, reason, body, at)
-                    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING""",
-                    errors,
-                )
+            for table, names, kind in (("notifications", _MATCH, MATCH), ("errors", _PROBLEM, ERROR)):
+                values = [(*(row.get(n) for n in names), now) for row in listed if row["kind"] == kind]
+                marks = ", ".join("?" * (len(names) + 1))
+                sql = f"INSERT INTO {table} ({', '.join(names)}, at) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"  # noqa: S608 - names above
+                if values:
+                    self._database.many(sql, values)
 
     def abort(self, jobs: Sequence[str]) -> None:
         with self._database.writing():
@@ -232,9 +233,13 @@ class Logs:
     def last_notification(self) -> int:
         return int(self._database.value("SELECT coalesce(max(seq), 0) FROM notifications"))
 
-    def errors(self, since: int = 0, most: int = 10_000) -> list[Problem]:
-        sql = "SELECT seq, id, stream, event, code, reason, body, at FROM errors WHERE seq > ?"
-        return [Problem(*row) for row in self._database.rows(f"{sql} ORDER BY seq LIMIT ?", (since, most))]
+    def errors(self, since: int = 0, most: int = 10_000) -> list[LoggedProblem]:
+        sql = f"SELECT seq, {', '.join(_PROBLEM)}, at FROM errors WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - names above
+        found = self._database.rows(sql, (since, most))
+        return [
+            LoggedProblem(seq, id, stream, event, orjson.loads(names or "null"), concerned or 0, *rest)
+            for seq, id, stream, event, names, concerned, *rest in found
+        ]
 
     # -- micro-batches
 

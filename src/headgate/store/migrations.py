@@ -70,4 +70,15 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE links (peer TEXT PRIMARY KEY, epoch TEXT NOT NULL, number BIGINT NOT NULL)",
         "CREATE TABLE leases (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until DOUBLE PRECISION NOT NULL)",
     ),
+    (
+        # A problem has the columns of `results.PROBLEMS`.
+        "ALTER TABLE errors RENAME COLUMN body TO text",
+        "ALTER TABLE errors ADD COLUMN subscriptions TEXT",
+        "ALTER TABLE errors ADD COLUMN concerned BIGINT",
+        "ALTER TABLE staged RENAME COLUMN body TO text",
+        "ALTER TABLE staged ADD COLUMN subscriptions TEXT",
+        "ALTER TABLE staged ADD COLUMN concerned BIGINT",
+        # The state of sequences that the broker runs itself.
+        "CREATE TABLE state (name TEXT PRIMARY KEY, bytes {bytes} NOT NULL)",
+    ),
 )

@@ -31,7 +31,8 @@ async def ready(request: Request) -> Any:
     except StoreUnavailable as problem:
         raise Refused(503, "unavailable", problem.message, wait=1.0) from None
     if not broker.ready:
-        raise Refused(503, "matching", "matching has not started yet", wait=1.0)
+        trouble = None if broker.engine is None else broker.engine.trouble
+        raise Refused(503, "matching", trouble or "matching has not started yet", wait=1.0)
     return {"status": "ready", "version": version, "engine": broker.settings.engine}
 
 

@@ -23,8 +23,8 @@ import pyarrow as pa
 
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError, UsageError
-from headgate.events import Rejected
-from headgate.plan.results import shown
+from headgate.results import Problem, Problems, id_texts, problem_rows, with_errors
+from headgate.runtime.rows import shown
 from headgate.schema import Kind, Type
 from headgate.sequences.engine import Session
 from headgate.sequences.matches import Matches
@@ -34,7 +34,6 @@ from headgate.spark.stateful.pages import Choose, EventIds, Page, Pages, decode
 from headgate.spark.stateful.route import hashes
 from headgate.spark.stateful.state_storage import StateStorage
 from headgate.spark.stateful.watermark import Time, Timing, lateness
-from headgate.spark.worker import ERROR, Events, texts
 
 FORMAT = 1
 EVENTS, TICK, ROWS = "events", "tick", "rows"
@@ -266,18 +265,17 @@ class Bucket:
             return
         stream = events.columns.stream
         late, early = "it is late by {}: its epoch is closed already", "its time is in the future: some clock is wrong"
-        rejected = [
-            Rejected(
-                row,
-                late.format(lateness(first - int(time[row]), timing.clocks)) if time[row] < first else early,
-                "late",
-                shown(events.columns, row),
+        problems = [
+            Problem(
                 stream,
+                row,
+                "late",
+                late.format(lateness(first - int(time[row]), timing.clocks)) if time[row] < first else early,
+                shown(events.columns, row),
             )
             for row in rows.tolist()
         ]
-        told: Any = Events(stream, events.ids, None, rejected)  # type: ignore[arg-type]  # only its errors are asked for
-        outcome.tables.append(told.error_rows(result_schema(events.ids.type)))
+        outcome.tables.append(problem_rows(problems, events.ids))
         outcome.late += len(rows)
 
     def _group(
@@ -400,7 +398,7 @@ class Bucket:
             key = made.keys.get(columns.stream)
             keys = np.zeros(len(rows), np.uint64) if key is None else hashes(columns[key])
             group.ids.add(rows, events.ids, keys)
-            batches.append(replace(columns, numbers=rows, identity=texts(events.ids)))
+            batches.append(replace(columns, numbers=rows, identity=id_texts(events.ids)))
             # What waited while the book changed was decided by another index: it is decided again.
             decided.append(events.slots if events.decided_by == made.fingerprint else None)
         found = session.feed(batches, now_open, decided)
@@ -413,28 +411,19 @@ class Bucket:
 
     def _problems(self, session: Session, batches: Sequence[Columns], ids: EventIds) -> pa.Table:
         """Events at which an operator failed or a quota dropped runs. Groups that share an event give its error one id."""
-        wanted = [p.row for p in session.errors]
+        wanted = [p.event for p in session.errors]
         places = {
             (b.stream, int(b.row_numbers[row])): (b, int(row))
             for b in batches
             for row in np.flatnonzero(np.isin(b.row_numbers, wanted))
         }
-        numbers: dict[int, int] = {}
-        rejected: dict[tuple[int, str, str], Rejected] = {}
-        for problem in session.errors:
-            at = places.get((problem.stream, problem.row))
-            row = numbers.setdefault(problem.row, len(numbers))
-            rejected[row, problem.code, problem.reason] = Rejected(
-                row, problem.reason, problem.code, "" if at is None else shown(*at), problem.stream
-            )
+        numbers = {row: i for i, row in enumerate(dict.fromkeys(wanted))}
+        problems = Problems()
+        for p in session.errors:
+            at = places.get((p.stream, p.event))
+            problems.add([replace(p, event=numbers[p.event], text="" if at is None else shown(*at))])
         session.errors.clear()
-        named = ids.take(np.array(list(numbers), np.int64))
-        tables = []
-        for stream in dict.fromkeys(r.stream for r in rejected.values()):
-            mine = [r for r in rejected.values() if r.stream == stream]
-            told: Any = Events(stream, named, None, mine)  # type: ignore[arg-type]  # only its errors are asked for
-            tables.append(told.error_rows(result_schema(named.type)))
-        return pa.concat_tables(tables)
+        return problem_rows(problems.listed(), ids.take(np.array(list(numbers), np.int64)))
 
     def _matches(self, found: Matches, made: Compiled, book: SequenceBook, ids: EventIds) -> pa.Table | None:
         told = np.flatnonzero(made.emits[found.subscription])
@@ -446,23 +435,8 @@ class Bucket:
         events = ids.take(table.column("event").to_numpy())
         names = table.column("subscription").to_pylist()
         labels = {name: book.labels(str(name)) for name in set(names)}
-        columns: list[Any] = [
-            table.column("id"),
-            table.column("stream"),
-            events,
-            table.column("subscription"),
-            table.column("output"),
-            pa.array([labels[n] for n in names], pa.string()),
-            pa.nulls(len(table), ERROR),
-        ]
-        return pa.table(columns, schema=result_schema(events.type))
-
-
-def result_schema(event: Any) -> pa.Schema:
-    """The columns of matches and errors on Spark."""
-    text: Any = pa.string()
-    names = [("id", text), ("stream", text), ("event", event), ("subscription", text), ("output", text)]
-    return pa.schema([*names, ("labels", text), ("error", ERROR)])
+        rows = table.append_column("labels", pa.array([labels[n] for n in names], pa.string()))
+        return with_errors(rows.set_column(rows.schema.get_field_index("event"), "event", events))
 
 
 def page_key(group: str, page: int) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from headgate.errors import UsageError
+from headgate.results import id_texts
 from headgate.spark.checkpoint import reclaim
 from headgate.spark.stateful.book import Compiled, SequenceBook
 from headgate.spark.stateful.buckets import BOOK, Bucket, page_key
@@ -28,7 +29,6 @@ from headgate.spark.stateful.rebucketed_files import deal
 from headgate.spark.stateful.route import bucket_of, buckets_of, dated, routed, with_length
 from headgate.spark.stateful.settings import MOST_BUCKETS
 from headgate.spark.stateful.state_storage import InMemory
-from headgate.spark.worker import texts
 from headgate.store import Store
 
 
@@ -106,7 +106,7 @@ def _group(
         known: set[str] = set()
         for packed in parts:
             mine = np.flatnonzero(_belongs(packed, made, bucket))
-            names = [str(t) for t in texts(packed.ids.take(mine)).to_pylist()]
+            names = [str(t) for t in id_texts(packed.ids.take(mine)).to_pylist()]
             fresh = mine[[n not in known for n in names]] if len(mine) else mine
             known.update(names)
             bucket.put_off(made, packed.take(fresh), kept)

@@ -23,10 +23,11 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import StructType
 
 from headgate.errors import UsageError
-from headgate.spark.frame import EVENT
+from headgate.results import row_schema
+from headgate.runtime.batches import EVENT
 from headgate.spark.gc_freeze import freeze_long_lived
 from headgate.spark.session import DEFAULTS
-from headgate.spark.stateful.buckets import ROWS, Bucket, Outcome, Sent, result_schema
+from headgate.spark.stateful.buckets import ROWS, Bucket, Outcome, Sent
 from headgate.spark.stateful.packing import from_bytes, to_bytes
 from headgate.spark.stateful.rebucketed_files import dealt
 from headgate.spark.stateful.state_storage import InMemory
@@ -100,7 +101,7 @@ def _whole(table: pa.Table, step: Stateful, event: Any, errors: bool) -> pa.Tabl
         bucket = Bucket(number, step.buckets)
         done += bucket.advance(book, (s for s in sent if s.kind != ROWS), step.timing, kept, final=True).tables
     freeze_long_lived()
-    empty = result_schema(event).empty_table()
+    empty = row_schema(event).empty_table()
     return result(pa.concat_tables([empty, *(t.cast(empty.schema) for t in done)]), errors, tally=False)
 
 

@@ -16,17 +16,18 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate.errors import EventError
-from headgate.events import Rejected
-from headgate.plan.results import shown
+from headgate.results import Problem, row_schema
+from headgate.runtime.batches import BatchMatcher, EventBatch
+from headgate.runtime.rows import shown
 from headgate.spark.gc_freeze import freeze_long_lived
 from headgate.spark.learned import share
 from headgate.spark.ship import Shipment, obtain, obtain_sequences
 from headgate.spark.stateful.book import SequenceBook, opened
-from headgate.spark.stateful.buckets import EVENTS, ROWS, TICK, Sent, result_schema
+from headgate.spark.stateful.buckets import EVENTS, ROWS, TICK, Sent
 from headgate.spark.stateful.packing import from_bytes, to_bytes
 from headgate.spark.stateful.route import dated, parcels
 from headgate.spark.versions import Following
-from headgate.spark.worker import ERROR, Events, Prepared, gathered, parts_of
+from headgate.spark.worker import gathered, parts_of
 
 Source = Shipment | Following
 """Plans: the same for ever, or those of the batch."""
@@ -54,7 +55,7 @@ def book_of(shipment: Shipment, buckets: int) -> SequenceBook | None:
 
 
 @dataclass
-class _Tally:
+class Tally:
     """What a task saw and sent, for the metrics."""
 
     events: int = 0
@@ -81,24 +82,22 @@ class Routing:
         book = book_of(shipment, self.buckets)
 
         @cache
-        def prepared(stream: str) -> Prepared:
-            return Prepared(stream, plans, gone, frozenset() if book is None else book.needs(stream))
+        def matcher(stream: str) -> BatchMatcher:
+            return BatchMatcher(stream, plans, gone, frozenset() if book is None else book.needs(stream))
 
-        tally = _Tally()
+        tally = Tally()
         context = TaskContext.get()
         home = (context.partitionId() if context is not None else 0) % self.buckets
         kind: Any = pa.string()
         for stream, given in (part for table in gathered(batches) for part in parts_of(table, self.stream)):
-            events = Events.of(given, prepared(stream))
+            events = matcher(stream).decode(given)
             kind = events.ids.type
             tally.events += len(given)
             tally.bytes_read += given.nbytes
-            rows = list(_sequences(events, book, tally)) if book is not None else []
-            found = prepared(stream).matches(events)
-            found = found.append_column("error", pa.nulls(len(found), ERROR))
-            for part in (found, events.error_rows(found.schema) if events.rejected else found.slice(0, 0)):
-                if len(part):
-                    rows.append((home, Sent(ROWS, payload=to_bytes(part))))
+            rows = list(to_buckets(events, book, tally)) if book is not None else []
+            found = matcher(stream).rows(events)
+            if len(found):
+                rows.append((home, Sent(ROWS, payload=to_bytes(found))))
             yield _rows(rows)
         if tally.events:
             rows = [(home, Sent(ROWS, payload=to_bytes(tally_table(tally.said(), kind))))]
@@ -109,15 +108,16 @@ class Routing:
         freeze_long_lived()
 
 
-def _sequences(events: Events, book: SequenceBook, tally: _Tally) -> Iterator[tuple[int, Sent]]:
+def to_buckets(events: EventBatch, book: SequenceBook, tally: Tally) -> Iterator[tuple[int, Sent]]:
     schema = book.streams.get(events.stream)
     if schema is None or not schema.time:
         return
     decoded = events.decoded
     usable, problems = dated(decoded.columns, schema.time)
-    for row, reason in problems:
-        text = shown(decoded.columns, row)
-        events.rejected.append(Rejected(int(decoded.rows[row]), reason, "late", text, events.stream))
+    events.problems.add(
+        Problem(events.stream, int(decoded.rows[row]), "late", reason, shown(decoded.columns, row))
+        for row, reason in problems
+    )
     if not len(usable.t1):
         return
     latest = int(usable.t1.max())
@@ -139,7 +139,7 @@ def _rows(rows: list[tuple[int, Sent]]) -> pa.RecordBatch:
 
 def tally_table(said: dict[str, Any], event: Any) -> pa.Table:
     """A row without an id: what was done, as JSON in `output`."""
-    schema = result_schema(event)
+    schema = row_schema(event)
     row = {**dict.fromkeys(schema.names), "output": orjson.dumps(said).decode()}
     return pa.Table.from_pylist([row], schema)
 
@@ -154,7 +154,7 @@ class Unpack:
     tally: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = result_schema(self.event)
+        schema = row_schema(self.event)
         for batch in batches:
             packed: list[Any] = batch.column(0).to_pylist()
             for data in packed:

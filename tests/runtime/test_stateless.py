@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headgate import match
 from headgate.events import decode
+from headgate.runtime import stateless
 from headgate.subscriptions import Subscriptions
 
 BOOK = Subscriptions().stream("s", {"x": "bigint"}).add("low", "x < 2").add("any", "x IS NOT NULL")
@@ -15,21 +15,21 @@ COLUMNS = decode([{"x": 1}, {"x": 5}, {}], BOOK.streams["s"]).columns
 
 
 def test_a_listing_run_gives_pairs_sorted_by_event_and_slot() -> None:
-    work = match.run(COLUMNS, FILTERS, None, listing=True)
+    work = stateless.run(COLUMNS, FILTERS, None, listing=True)
     assert list(zip(work.hits.event.tolist(), work.hits.slot.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1)]
 
 
 def test_a_counting_run_gives_a_count_for_every_slot_and_no_pairs() -> None:
-    work = match.run(COLUMNS, FILTERS, None, listing=False)
+    work = stateless.run(COLUMNS, FILTERS, None, listing=False)
     assert work.counts.tolist() == [1, 2]
     assert len(work.hits) == 0
 
 
 def test_no_index_has_no_hits() -> None:
-    work = match.run(COLUMNS, None, None, listing=True)
+    work = stateless.run(COLUMNS, None, None, listing=True)
     assert (len(work.hits), len(work.late_hits), work.failed) == (0, 0, [])
-    assert match.run(COLUMNS, None, None, listing=False).counts.tolist() == []
+    assert stateless.run(COLUMNS, None, None, listing=False).counts.tolist() == []
 
 
 def test_the_pipeline_is_data() -> None:
-    assert [step.__name__ for step in match.STEPS] == ["filters", "late"]
+    assert [step.__name__ for step in stateless.STEPS] == ["filters", "late"]

@@ -7,37 +7,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyroaring import BitMap64
 
+from headgate import identity
 from headgate.columns import Columns
-from headgate.plan import identity
-from headgate.plan.segment import Segment
-from headgate.predicates.values import written
+from headgate.results import MATCHES
+from headgate.runtime.book import CompiledSegment
 from headgate.schema import Schema, format_path
 from headgate.sequences.matches import Matches
 
-_FIELDS: list[pa.Field[Any]] = [
-    pa.field("id", pa.string(), nullable=False),
-    pa.field("stream", pa.string(), nullable=False),
-    pa.field("event", pa.int64(), nullable=False),
-    pa.field("subscription", pa.string(), nullable=False),
-    pa.field("output", pa.string()),
-    pa.field("labels", pa.string()),
-]
-SCHEMA = pa.schema(_FIELDS)
-"""`output` and `labels` are JSON objects in text, null where there are none."""
 Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Found:
+class SegmentMatches:
     """The matches of one batch with one segment: rows of the batch, and slots of the segment."""
 
-    segment: Segment
+    segment: CompiledSegment
     columns: Columns
     rows: Longs
     """For each row of the batch its row number in the input of its stream."""
@@ -47,20 +36,20 @@ class Found:
     slot: Longs
     output: Sequence[str | None] | None = None
 
-    def alive(self, dead: NDArray[np.bool_]) -> Found:
+    def alive(self, dead: NDArray[np.bool_]) -> SegmentMatches:
         """Without the subscriptions that are gone."""
         kept = np.flatnonzero(~dead[self.slot])
         output = None if self.output is None else [self.output[i] for i in kept.tolist()]
         return replace(self, event=self.event[kept], slot=self.slot[kept], output=output)
 
 
-def table(found: Sequence[Found], moved: Matches | None, labels: Callable[[str], str | None]) -> pa.Table:
+def table(found: Sequence[SegmentMatches], moved: Matches | None, labels: Callable[[str], str | None]) -> pa.Table:
     """All matches, by merged time, stream, event, subscription and id."""
     parts = [_stateless(f) for f in found if len(f.event)]
     if moved is not None and len(moved):
         parts.append(_sequences(moved, labels))
     if not parts:
-        return SCHEMA.empty_table()
+        return MATCHES.empty_table()
     whole = pa.concat_tables(p for p, _ in parts)
     time = np.concatenate([t for _, t in parts])
     keys = [_ranks(whole.column(name).combine_chunks()) for name in ("subscription", "stream")]
@@ -70,7 +59,7 @@ def table(found: Sequence[Found], moved: Matches | None, labels: Callable[[str],
     return whole.take(order).combine_chunks()
 
 
-def _stateless(f: Found) -> tuple[pa.Table, Longs]:
+def _stateless(f: SegmentMatches) -> tuple[pa.Table, Longs]:
     ids = identity.combine(f.segment.hashes[f.slot], _events(f)[f.event])
     made = pa.table(
         [
@@ -81,7 +70,7 @@ def _stateless(f: Found) -> tuple[pa.Table, Longs]:
             pa.nulls(len(ids), pa.string()) if f.output is None else pa.array(f.output, pa.string()),
             _taken(f.segment.labels, f.slot),
         ],
-        schema=SCHEMA,
+        schema=MATCHES,
     )
     return made, f.time[f.event]
 
@@ -94,10 +83,10 @@ def _sequences(moved: Matches, labels: Callable[[str], str | None]) -> tuple[pa.
         if name not in known:
             known[name] = labels(name)
     column = pa.array([known[n] for n in names], pa.string())
-    return made.append_column("labels", column).cast(SCHEMA), np.asarray(moved.t1, np.int64)
+    return made.append_column("labels", column).cast(MATCHES), np.asarray(moved.t1, np.int64)
 
 
-def pairs(found: Sequence[Found], moved: Matches | None) -> pa.Table:
+def pairs(found: Sequence[SegmentMatches], moved: Matches | None) -> pa.Table:
     """Event and subscription alone, in no order."""
     names = ["stream", "event", "subscription"]
     made = [
@@ -113,13 +102,13 @@ def pairs(found: Sequence[Found], moved: Matches | None) -> pa.Table:
     ]
     if moved is not None and len(moved):
         made.append(moved.to_arrow().select(names))
-    return pa.concat_tables(made) if made else SCHEMA.empty_table().select(names).cast(_PAIRS)
+    return pa.concat_tables(made) if made else MATCHES.empty_table().select(names).cast(_PAIRS)
 
 
-_PAIRS = pa.schema([pa.field(f.name, f.type) for f in _FIELDS if f.name in ("stream", "event", "subscription")])
+_PAIRS = pa.schema([pa.field(f.name, f.type) for f in MATCHES if f.name in ("stream", "event", "subscription")])
 
 
-def bitmaps(found: Sequence[Found], moved: Matches | None) -> dict[str, BitMap64]:
+def bitmaps(found: Sequence[SegmentMatches], moved: Matches | None) -> dict[str, BitMap64]:
     """The events of each subscription as a roaring bitmap."""
     made: dict[str, BitMap64] = {}
     for f in found:
@@ -135,12 +124,6 @@ def bitmaps(found: Sequence[Found], moved: Matches | None) -> dict[str, BitMap64
     return made
 
 
-def binding_text(binding: Mapping[str, Any]) -> str | None:
-    """The values of variables as JSON; null where there are none."""
-    plain = {name: written(value) for name, value in binding.items()}
-    return orjson.dumps(plain).decode() if plain else None
-
-
 def shown(columns: Columns, row: int) -> str:
     """An event as a short text, for the error channel."""
     text = repr({format_path(path): value for path, value in columns.row(row).items() if value is not None})
@@ -151,7 +134,7 @@ def _taken(values: pa.Array[Any], slots: Longs) -> pa.Array[Any]:
     return values.take(slots)
 
 
-def _events(found: Found) -> identity.Words:
+def _events(found: SegmentMatches) -> identity.Words:
     """The identity of every event of the batch."""
     if found.columns.identity is None:
         return identity.row_hashes(found.columns.stream, found.rows)

@@ -1,0 +1,125 @@
+"""The matching thread of a broker survives whatever happens in it, and readiness tells."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.broker.running import Running, running, until
+
+from headgate.broker import local
+from headgate.broker.local import _Matching
+from headgate.plan import segment
+from headgate.runtime import stateless
+from headgate.spark.stateful.buckets import Bucket
+
+TRADE = {"name": "string", "at": "timestamp"}
+PAIR = "SELECT a.name AS name FROM trade AS a NEXT {$2.name = $1.name} trade AS b"
+
+
+def ready(made: Running) -> tuple[int, str]:
+    with made.http() as http:
+        answer = http.get("/readyz")
+        return answer.status_code, answer.text
+
+
+@pytest.mark.parametrize("problem", [RecursionError("too deep"), SystemExit(3), MemoryError(), KeyError("x")])
+def test_a_step_that_raises_is_tried_again_and_readiness_tells(
+    problem: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, broken = _Matching.step, [False]
+
+    def step(self: Any) -> Any:
+        if broken[0]:
+            raise problem
+        return original(self)
+
+    monkeypatch.setattr(_Matching, "step", step)
+    monkeypatch.setattr(local, "_LONGEST_WAIT_S", 0.1)
+    with running(tmp_path) as made, made.client() as client:
+        client.declare("stock", {"vol": "bigint"})
+        mine = client.subscribe("vol > 1", stream="stock")
+        broken[0] = True
+        client.publish("stock", [{"vol": 2}])
+        status, text = until(lambda: found if (found := ready(made))[0] != 200 else None, "trouble") or (0, "")
+        assert status == 503 and type(problem).__name__ in text
+        broken[0] = False
+        assert until(lambda: client.pull(mine.id, mine.ticket), "the notification")
+        assert ready(made)[0] == 200
+
+
+def test_a_text_that_cannot_be_compiled_is_left_out_and_its_owner_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = segment.compile_segment
+
+    def compile_segment(entries: Any, *more: Any, **named: Any) -> Any:
+        if any(entry.text == "vol > 13" for entry in entries.values()):
+            raise ZeroDivisionError("a defect")
+        return original(entries, *more, **named)
+
+    monkeypatch.setattr("headgate.plan.compiled.compile_segment", compile_segment)
+    with running(tmp_path) as made, made.client() as client:
+        client.declare("stock", {"vol": "bigint"})
+        mine = client.subscribe("vol > 1", stream="stock")
+        theirs = client.subscribe("vol > 13", stream="stock")
+        client.publish("stock", [{"vol": 20}])
+        assert until(lambda: client.pull(mine.id, mine.ticket), "the notification")
+        (alarm,) = made.broker.outbox.alarms()
+        assert (alarm.subscription, alarm.code) == (theirs.id, "quarantined")
+        assert "ZeroDivisionError: a defect" in alarm.reason
+        assert ready(made)[0] == 200
+
+
+def test_an_event_that_an_engine_raises_on_is_on_the_error_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = stateless.run
+
+    def run(columns: Any, *more: Any, **named: Any) -> Any:
+        if 13 in columns[("vol",)].values:
+            raise ZeroDivisionError("a defect")
+        return original(columns, *more, **named)
+
+    monkeypatch.setattr(stateless, "run", run)
+    with running(tmp_path) as made, made.client() as client:
+        client.declare("stock", {"vol": "bigint"})
+        mine = client.subscribe("vol > 1", stream="stock")
+        client.publish("stock", [{"vol": 12}, {"vol": 13}, {"vol": 14}])
+        got = until(lambda: n if len(n := client.pull(mine.id, mine.ticket)) >= 2 else [], "two notifications")
+        assert [n["data"]["vol"] for n in got] == [12, 14]
+        (problem,) = made.broker.store.logs.errors()
+        assert (problem.code, problem.event, problem.subscriptions) == ("quarantined", "2", [mine.id])
+
+
+@pytest.mark.parametrize("culprit", ["subscription", "event"])
+def test_a_sequence_step_that_raises_costs_what_it_raises_on(
+    culprit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Bucket.advance
+
+    def advance(self: Bucket, book: Any, sent: Any, *more: Any, **named: Any) -> Any:
+        sent = list(sent)
+        poisoned = any(b"poison" in s.payload for s in sent)
+        if poisoned and (culprit == "event" or any("'c'" in e.text for e in book.entries.values())):
+            raise ZeroDivisionError("a defect")
+        return original(self, book, sent, *more, **named)
+
+    monkeypatch.setattr(Bucket, "advance", advance)
+    with running(tmp_path) as made, made.client() as client:
+        client.declare("trade", TRADE, "at")
+        mine = client.subscribe(PAIR, stream="trade")
+        theirs = client.subscribe(PAIR.replace("{$2", "{$2.name <> 'c' AND $2"), stream="trade")
+        now = round(1000 * time.time())
+        names = ["x", "poison", "x"]
+        client.publish("trade", [{"name": n, "at": 1000 * now + i} for i, n in enumerate(names)])
+        got = until(lambda: client.pull(mine.id, mine.ticket), "the match")
+        assert [n["output"]["name"] for n in got] == ["x"]
+        if culprit == "subscription":
+            (alarm,) = made.broker.outbox.alarms()
+            assert (alarm.subscription, alarm.code) == (theirs.id, "quarantined")
+        else:
+            (problem,) = made.broker.store.logs.errors()
+            assert (problem.code, problem.event) == ("quarantined", "2")
+            assert client.pull(theirs.id, theirs.ticket)
+        assert ready(made)[0] == 200
