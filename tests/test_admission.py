@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import headgate as hg
+from headgate.broker.settings import Settings
+from headgate.broker.subscribing import Subscribing, Wanted
+from headgate.cli.check import check
 from headgate.errors import (
     BindingProblem,
     DuplicateName,
@@ -23,6 +29,8 @@ from headgate.errors import (
     UsageError,
 )
 from headgate.plan.segment import Family
+from headgate.store import Store
+from headgate.store.tickets import Tickets
 from headgate.subscriptions import Subscriptions, admission
 
 PREFIX = "PREFIX : <http://example.com/>;"
@@ -124,6 +132,49 @@ def test_what_cannot_be_built_is_refused_with_its_place(
     head = len("CREATE SUBSCRIPTION q ON s AS ") if way == "extend" else 0
     assert problem.place.column == head + column
     assert matches(subs.add("other", "n = 1", on="s"), {"n": 1}) == (["other", "q"] if way == "replace" else ["other"])
+
+
+WITHOUT_OPERATORS = [case for case in REFUSED if "given" not in case[0]]
+
+
+@pytest.mark.parametrize(("text", "kind", "message", "column"), WITHOUT_OPERATORS)
+def test_the_command_line_says_what_the_book_says(
+    tmp_path: Path, text: str, kind: type[LanguageError], message: str, column: int
+) -> None:
+    rules = tmp_path / "rules.hg"
+    rules.write_text(f"{PREFIX}{STREAM}\nCREATE SUBSCRIPTION q ON s AS\n{text};")
+    shown = CliRunner().invoke(check, [str(rules), "--json"])
+    assert shown.exit_code == 1
+    first = json.loads(shown.stdout.splitlines()[0])
+    assert first["code"] == kind.code
+    assert message in first["message"]
+    assert (first["line"], first["column"]) == (3, column)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("GRAPH { _:H a ?c }", "a class must be named"),
+        ("GRAPH doc2 { _:H rdf:value ?x }", "stream s has no attribute doc2"),
+        ("NOT SELECT n FROM s", "'SELECT' does not fit here"),
+        ("n = 'a\0b'", "the character NUL has no place in a text"),
+        ("n = 'x'", "STRING cannot be compared with BIGINT"),
+    ],
+)
+def test_a_store_and_its_broker_say_what_the_book_says(tmp_path: Path, text: str, message: str) -> None:
+    store = Store(tmp_path / "book.db")
+    version = store.stream("s", {"doc": "graph", "n": "bigint"})
+    subscribing = Subscribing(
+        store, Tickets(store.database, b"secret"), Settings(store.url, tmp_path, b"secret", engine="local")
+    )
+    with pytest.raises(LanguageError, match=re.escape(message)):
+        store.add("q", text, on="s")
+    with pytest.raises(LanguageError, match=re.escape(message)):
+        subscribing.subscribe([Wanted(text, "s")], None)
+    found = subscribing.check(text, "s", "null")
+    assert isinstance(found, LanguageError)
+    assert message in found.message
+    assert (store.version, list(store.book())) == (version, [])
 
 
 def test_a_prefix_that_is_nearly_one_gets_a_hint() -> None:
