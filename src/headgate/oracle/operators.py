@@ -1,14 +1,15 @@
 """Operators, naively: bodies with calls, variables and constraints straight from SEMANTICS section 3; and the plain
 twins of the compiled scheduler, its optimum and the cost of chains, by enumeration.
 
-`evaluate` multiplies the whole body out, calls every operator, and tries every combination of rows. Nothing here is
-shared with `headgate.operators` but the answers' reading and the layout of a program.
+`evaluate` multiplies the whole body out, calls every operator, and tries every combination of rows; `graphs` answers
+GRAPH patterns. Nothing here is shared with `headgate.operators` but the answers' reading and the layout of a program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import combinations, product
 from typing import Any
 
@@ -20,11 +21,13 @@ from headgate.operators.program import Program
 from headgate.operators.registry import VAR
 from headgate.oracle import filters
 from headgate.predicates import values
-from headgate.schema import Schema
+from headgate.schema import Kind, Schema
 
 Row = Mapping[Path, Any]
 Operators = Mapping[str, Callable[..., Any]]
 Binding = dict[str, Any]
+Graphs = Callable[[ast.Graph], Sequence[Binding] | None]
+"""The bindings of a GRAPH pattern on the event, None where the event has no graph; raises if that cannot be used."""
 _Atom = tuple[Node, bool]
 
 
@@ -37,14 +40,21 @@ class Verdict:
 
 
 def evaluate(
-    body: Node, row: Row, schema: Schema, operators: Operators, missing: str = "null", *, every: bool = False
+    body: Node,
+    row: Row,
+    schema: Schema,
+    operators: Operators,
+    missing: str = "null",
+    *,
+    every: bool = False,
+    graphs: Graphs | None = None,
 ) -> Verdict:
     """The verdict of one subscription on one event: the first disjunct's least binding, or all of them."""
     if missing == "strict" and any(row.get(p) is None for p in filters.attributes(body)):
         return Verdict(False)
     if missing == "total" and any(row.get(a.path) is None for a in schema):
         return Verdict(False)
-    event = _Event(row, schema, operators, "default" if missing == "default" else "null")
+    event = _Event(row, schema, operators, "default" if missing == "default" else "null", graphs)
     found: list[Binding] = []
     failed = False
     for disjunct in disjuncts(body, True):
@@ -79,16 +89,15 @@ def disjuncts(node: Node, wanted: bool) -> list[list[_Atom]]:
 
 
 class _Event:
-    def __init__(self, row: Row, schema: Schema, operators: Operators, mode: str) -> None:
-        self._row, self._schema, self._operators, self._mode = row, schema, operators, mode
-        self._defaults = {a.path: a.default for a in schema if a.default is not None} if mode == "default" else {}
+    def __init__(self, row: Row, schema: Schema, operators: Operators, mode: str, graphs: Graphs | None) -> None:
+        self._row, self._schema, self._operators, self._mode, self._graphs = row, schema, operators, mode, graphs
 
     def disjunct(self, atoms: Sequence[_Atom]) -> tuple[int, list[Binding]]:
         constraints, failed = [], False
         found: list[Binding] = [{}]
         for node, wanted in atoms:
-            if isinstance(node, ast.Call):
-                answer, names = self.call(node)
+            if isinstance(node, ast.Call | ast.Graph):
+                answer, names = self.call(node) if isinstance(node, ast.Call) else self.graph(node)
                 if answer.truth == ERROR:
                     failed = True
                 elif answer.truth == UNKNOWN or (answer.truth == TRUE) != wanted:
@@ -101,24 +110,37 @@ class _Event:
                 return FALSE, []
         for node, wanted in constraints:
             names = tuple(n.name for n in ast.walk(node) if isinstance(n, ast.Variable))
-            found = [b for b in found if not set(names) <= set(b) or self._holds(node, wanted, b)]
+            found = [b for b in found if not set(names) <= set(b) or self._bound(b).truth(node) is wanted]
         if not found:
             return FALSE, []
         return (ERROR, []) if failed else (TRUE, found)
 
+    def graph(self, graph: ast.Graph) -> tuple[Answer, tuple[str, ...]]:
+        assert self._graphs is not None, "GRAPH patterns need a `graphs`"
+        try:
+            found = self._graphs(graph)
+        except Exception:  # noqa: BLE001 - that the event has no usable graph is all that matters here
+            return Answer(ERROR), ()
+        if found is None:
+            return self._missing(), ()
+        names = tuple(dict.fromkeys(n.name for n in ast.walk(graph) if isinstance(n, ast.Variable)))
+        return Answer(TRUE if found else FALSE, tuple(tuple(b[n] for n in names) for b in found)), names
+
     def call(self, call: ast.Call) -> tuple[Answer, tuple[str, ...]]:
         arguments, names = [], []
+        plain = self._bound({})
         for argument in call.arguments:
             if isinstance(argument, ast.Variable):
                 arguments.append(VAR)
                 names.append(argument.name)
                 continue
-            value = self._value(argument, {})
-            if value is None:
-                return Answer(FALSE if self._mode == "default" else UNKNOWN), ()
+            value = plain.value(argument)
+            if value is None or value is filters.OMEGA:
+                return self._missing(), ()
             arguments.append(value)
         try:
-            answer = read(self._operators[call.name](self._row, *arguments), len(names), 10**9)
+            given = [self._moment(a, v) for a, v in zip(call.arguments, arguments, strict=True)]
+            answer = read(self._operators[call.name](self._row, *given), len(names), 10**9)
         except Exception:  # noqa: BLE001 - that a call failed is all that matters here
             return Answer(ERROR), ()
         if answer.truth == TRUE and names:
@@ -126,31 +148,71 @@ class _Event:
             answer = Answer(TRUE if rows else FALSE, rows)
         return answer, tuple(names)
 
-    def _holds(self, node: Node, wanted: bool, binding: Binding) -> bool:
-        try:
-            truth = filters.truth(_filled(node, lambda n: self._value(n, binding)), self._row, self._schema, self._mode)
-        except _Unlike:
-            truth = False if self._mode == "default" else None
-        if self._mode == "default":
-            return (truth is True) == wanted
-        return truth is wanted
+    def _missing(self) -> Answer:
+        return Answer(FALSE if self._mode == "default" else UNKNOWN)
 
-    def _value(self, node: Node, binding: Binding) -> Any:
+    def _moment(self, argument: Node, value: Any) -> Any:
+        """Operators get datetimes where the language has microseconds."""
+        attribute = self._schema.get(argument.path) if isinstance(argument, ast.Attribute) else None
+        timed = attribute is not None and attribute.type is not None and attribute.type.kind is Kind.TIMESTAMP
+        if not timed and not isinstance(argument, ast.Instant):
+            return value
+        if isinstance(value, list):
+            return [None if v is None else _EPOCH + timedelta(microseconds=v) for v in value]
+        return _EPOCH + timedelta(microseconds=value)
+
+    def _bound(self, binding: Binding) -> _Bound:
+        if self._mode == "null":
+            return _Bound(self._row, None, binding)
+        return _BoundDefault(self._row, self._schema, binding)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Bound(filters.Kleene):
+    """Variables have the values of a binding. These have no type, so that unlike kinds meet: what they are compared for,
+    tested for or computed with is then UNKNOWN."""
+
+    unlike: bool | None = None
+
+    def __init__(self, row: Row, late: None, binding: Binding) -> None:
+        super().__init__(row, late)
+        self._binding = binding
+
+    def value(self, node: Node) -> Any:
         match node:
-            case ast.Attribute(path):
-                value = self._row.get(path)
-                return self._defaults.get(path) if value is None else value
-            case ast.Literal(value):
-                return value
             case ast.Variable(name):
-                return binding[name]
-            case ast.Arithmetic(op, left, right):
-                return values.arithmetic(op, self._value(left, binding), self._value(right, binding))
-        raise AssertionError(node)
+                return self.present(self._binding[name])
+            case ast.Arithmetic() | ast.Negate():
+                return self._of("number", node)
+            case ast.Function(name):
+                return self._of("number" if name == "ABS" else "text", node)
+        return super().value(node)
+
+    def _of(self, kind: str, node: Node) -> Any:
+        known = [self.value(child) for child in node.children()]
+        fits = all(v is None or v is filters.OMEGA or _kind(v) == kind for v in known)
+        return super().value(node) if fits else self.present(None)
+
+    def compare(self, op: str, a: Any, b: Any) -> bool | None:
+        there = a is not None and b is not None and a is not filters.OMEGA and b is not filters.OMEGA
+        return self.unlike if there and _kind(a) != _kind(b) else super().compare(op, a, b)
+
+    def test(self, f: Callable[..., bool], *operands: Any) -> bool | None:
+        texts = f is bool or all(isinstance(v, str) for v in operands)
+        booleans = f is not bool or all(isinstance(v, bool) for v in operands)
+        return f(*operands) if texts and booleans else self.unlike
 
 
-class _Unlike(Exception):
-    """Values of different kinds meet in a comparison."""
+class _BoundDefault(_Bound, filters.Default):
+    """Two-valued: what is missing becomes its DEFAULT, else ω; what is unlike is FALSE."""
+
+    unlike = False
+
+    def __init__(self, row: Row, schema: Schema, binding: Binding) -> None:
+        filters.Default.__init__(self, row, {a.path: a.default for a in schema if a.default is not None}, None)
+        self._binding = binding
 
 
 def _agree(binding: Binding, names: tuple[str, ...], row: tuple[Any, ...]) -> Binding | None:
@@ -169,28 +231,9 @@ def _agree(binding: Binding, names: tuple[str, ...], row: tuple[Any, ...]) -> Bi
 
 
 def _kind(value: Any) -> str:
-    return "number" if type(value) in (int, float) else type(value).__name__
-
-
-def _filled(node: Node, value: Callable[[Node], Any]) -> Node:
-    """The constraint with everything computed that can be; comparisons between unlike values are refused."""
-    match node:
-        case ast.Variable() | ast.Attribute():
-            return ast.Literal(value(node))
-        case ast.Compare(op, left, right):
-            left, right = _filled(left, value), _filled(right, value)
-            sides = [n.value for n in (left, right) if isinstance(n, ast.Literal)]
-            if None not in sides and len({_kind(v) for v in sides}) == 2:
-                raise _Unlike
-            return ast.Compare(op, left, right)
-        case ast.Arithmetic(op, left, right):
-            sides = [n.value for n in (_filled(left, value), _filled(right, value)) if isinstance(n, ast.Literal)]
-            if any(_kind(v) != "number" for v in sides):
-                return ast.Literal(None)
-            return ast.Literal(values.arithmetic(op, *sides))
-        case ast.Not(operand):
-            return ast.Not(_filled(operand, value))
-    return node
+    if type(value) in (int, float):
+        return "number"
+    return "text" if isinstance(value, str) else type(value).__name__
 
 
 # The compiled scheduler, plainly.

@@ -23,8 +23,8 @@ from headgate.sequences.aggregates import State, accumulate, begin, finish
 from headgate.sequences.spine import Merged, Source, Spine, Step, publish_order
 
 Row = Mapping[Path, Any]
-Late = Callable[[Node, Row], bool | None]
-"""Answers calls and GRAPH patterns on the row of a run."""
+Late = Callable[[Node, Row, Schema, str], bool | None]
+"""The truth of a predicate with calls or GRAPH patterns on the row of a run, under a missing-mode."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,10 @@ class _Evaluation:
 
     def _holds(self, predicate: Node, row: Row, schema: Schema) -> bool:
         mode = "null" if self._missing == "total" else self._missing
-        late = self._late
-        return truth(predicate, row, schema, mode, None if late is None else lambda n: late(n, row)) is True
+        if any(isinstance(n, ast.Call | ast.Graph) for n in ast.walk(predicate)):
+            assert self._late is not None, "calls and GRAPH patterns need a `late`"
+            return self._late(predicate, row, schema, mode) is True
+        return truth(predicate, row, schema, mode) is True
 
     def _step(self, runs: list[Run], here: _Here, events: list[Event]) -> list[Run]:
         match here.step.kind:
