@@ -91,7 +91,9 @@ def _array(random: Random, scope: Scope) -> str:
     assert name.kind is not None
     shown = f"ALL({name.text})" if random.randrange(3) == 0 else name.text
     if name.kind in NUMBERS and random.randrange(3) == 0:
-        shown = random.choice([f"({shown} + 1)", f"ABS({shown})", f"-{shown}", f"({number(random, scope, 0)} - {shown})"])
+        shown = random.choice(
+            [f"({shown} + 1)", f"ABS({shown})", f"-{shown}", f"({number(random, scope, 0)} - {shown})"]
+        )
     first, second = literal(random, name.kind), literal(random, name.kind)
     plain = scope.of(name.kind)
     if plain and random.randrange(3) == 0:
@@ -169,7 +171,9 @@ def leaf(random: Random, scope: Scope) -> str:
 
 def _joined(random: Random, scope: Scope, depth: int) -> str:
     """Calls and GRAPHs that bind variables, with constraints on them; some share a variable and so are joined."""
-    binders = [call(random, scope) if random.randrange(3) else graph(random, scope) for _ in range(random.randrange(1, 3))]
+    binders = [
+        call(random, scope) if random.randrange(3) else graph(random, scope) for _ in range(random.randrange(1, 3))
+    ]
     names = tuple(dict.fromkeys(v for _, bound in binders for v in bound))
     inner = replace(scope, bound=(*scope.bound, *names), late=False)
     parts = [shown for shown, _ in binders]
@@ -213,7 +217,9 @@ def _argument(random: Random, scope: Scope) -> str:
         return random.choice(scope.names).text
     if choice == 5:
         return span(random)
-    return literal(random, random.choice([Kind.BOOLEAN, Kind.BIGINT, Kind.BIGINT, Kind.DOUBLE, Kind.STRING, Kind.TIMESTAMP]))
+    return literal(
+        random, random.choice([Kind.BOOLEAN, Kind.BIGINT, Kind.BIGINT, Kind.DOUBLE, Kind.STRING, Kind.TIMESTAMP])
+    )
 
 
 _CONSTANTS = ["5", "5.0", "7", "'a'", '"a"', '"a"@en', '"5"^^xsd:integer', '"abc"^^xsd:integer', "TRUE", ":i0", ":i1"]
@@ -230,7 +236,9 @@ def graph(random: Random, scope: Scope) -> tuple[str, list[str]]:
     statements: list[str] = []
     bound: list[str] = []
     for _ in range(random.randrange(1, 4)):
-        subject = random.choice(reached) if random.randrange(12) else random.choice(["?y", ":a", '"x"', "_:z", "<urn:x>"])
+        subject = (
+            random.choice(reached) if random.randrange(12) else random.choice(["?y", ":a", '"x"', "_:z", "<urn:x>"])
+        )
         choice = random.randrange(8)
         if choice < 2:
             wanted = random.choice([":C0", ":C0", ":C1", ":C2", "xsd:integer", "rdfs:Literal", "owl:Thing"])

@@ -159,7 +159,11 @@ def _filled(row: Row) -> list[rdf.Triple]:
 
 
 def _judge_sequences(
-    verdict: Verdict, plan: hg.Plan, book: hg.Subscriptions, spines: Mapping[str, Spine], rows: Mapping[str, dict[int, Row]]
+    verdict: Verdict,
+    plan: hg.Plan,
+    book: hg.Subscriptions,
+    spines: Mapping[str, Spine],
+    rows: Mapping[str, dict[int, Row]],
 ) -> None:
     if not spines:
         return

@@ -15,7 +15,7 @@ _AGGREGATES = ["SUM", "AVG", "MIN", "MAX", "FIRST", "LAST", "STDDEV", "COUNT", "
 
 
 @dataclass
-class Sequence_:
+class Drawn:
     """A sequence under construction: its text, the aliases bound so far, and what its FOLDs have named."""
 
     text: str
@@ -35,7 +35,7 @@ def select(random: Random, streams: Sequence[str], publish: str | None, depth: i
     return f"{shown} PUBLISH {publish}" if publish else shown
 
 
-def _items(random: Random, made: Sequence_) -> str:
+def _items(random: Random, made: Drawn) -> str:
     if random.randrange(3) == 0:
         return "*"
     scope = made.after(late=False)
@@ -65,8 +65,8 @@ def source(random: Random, streams: Sequence[str], depth: int) -> str:
     return f"({select(random, streams, None, depth - 1)})"
 
 
-def sequence(random: Random, streams: Sequence[str], depth: int) -> Sequence_:
-    made = Sequence_(source(random, streams, depth - 1), ["e1"])
+def sequence(random: Random, streams: Sequence[str], depth: int) -> Drawn:
+    made = Drawn(source(random, streams, depth - 1), ["e1"])
     for _ in range(random.randrange(max(1, depth + 1))):
         right = source(random, streams, depth - 2)
         made.steps += 1
@@ -86,16 +86,16 @@ def sequence(random: Random, streams: Sequence[str], depth: int) -> Sequence_:
     return made
 
 
-def _braces(made: Sequence_, *more: str) -> Scope:
+def _braces(made: Drawn, *more: str) -> Scope:
     prefixes = ["$2.", "", "$1.", "$2.", *(f"{alias}." for alias in made.aliases), *more]
     return Scope(attributes(prefixes), duration=True)
 
 
-def _theta(random: Random, made: Sequence_) -> str:
+def _theta(random: Random, made: Drawn) -> str:
     return "TRUE" if random.randrange(4) == 0 else predicate(random, _braces(made), 1)
 
 
-def _fold(random: Random, made: Sequence_) -> str:
+def _fold(random: Random, made: Drawn) -> str:
     parts = [_theta(random, made)]
     named: list[Name] = []
     inside = _braces(made, "$.")
