@@ -23,6 +23,7 @@ NOT_YET = (
     "UsageError: missing = 'total' needs a declared stream",
     "LanguageErrors: .* GRAPH needs a GRAPH column",
     "LanguageErrors: .* is taken already",
+    "LanguageErrors: .* on one side and .* on the other",
     "LanguageErrors: .* needs numbers, this is STRING",
     "KeyError: ",
     "OverflowError: Python int too large to convert to C long",
