@@ -36,8 +36,6 @@ Place = tuple[str, int]
 Match = tuple[str, int, str, str]
 """Stream, event, subscription and output, the output in a form that can be compared."""
 
-_CALLED = {o.name: o.function for o in OPERATORS}
-
 
 @dataclass
 class Verdict:
@@ -96,9 +94,7 @@ def _judge_body(
         if filters.truth(body, row, schema, missing) is True:
             verdict.matches.append((stream, number, name, "null"))
         return
-    graphs = _Graphs(plan, stream, row, {})
-    called = {operator: _calling(function, row) for operator, function in _CALLED.items()}
-    found = operators.evaluate(body, row, schema, called, missing, graphs=graphs)
+    found = operators.evaluate(body, row, schema, _calls(row), missing, graphs=_bindings(plan, row))
     if found.matched is None:
         verdict.problems.add((stream, number, name))
     elif found.matched:
@@ -113,35 +109,27 @@ def _late(body: Node) -> bool:
     return any(isinstance(n, ast.Call | ast.Graph) for n in ast.walk(body))
 
 
-def _calling(function: Any, row: Row) -> Any:
-    return lambda _, *arguments: function({".".join(path): value for path, value in row.items()}, *arguments)
+def _calls(event: Row) -> operators.Operators:
+    """The operators, called with this event."""
+    named = {".".join(path): value for path, value in event.items()}
+    return {o.name: lambda _, *arguments, o=o: o.function(named, *arguments) for o in OPERATORS}
 
 
-class _Graphs:
-    """The bindings of GRAPH patterns on one event; `places` says which attributes hold its document under other names."""
+def _bindings(plan: hg.Plan, event: Row) -> operators.Graphs:
+    """Answers GRAPH patterns on one event. A document that cannot be used raises."""
 
-    def __init__(self, plan: hg.Plan, stream: str, row: Row, places: Mapping[Path, Path]) -> None:
-        self._plan, self._stream, self._row, self._places = plan, stream, row, places
-
-    def __call__(self, graph: ast.Graph) -> list[dict[str, Any]] | None:
-        triples = self._triples(graph)
-        if triples is None:
+    def bindings(graph: ast.Graph) -> list[dict[str, Any]] | None:
+        column = ("doc",) if graph.column is None else graph.column.path[-1:]
+        if column == ("doc",) and column not in event:
+            triples = _filled(event)
+        elif event.get(column) is None:
             return None
-        return graph_oracle.bindings(graph, triples, graph_oracle.Meaning(prefixes=self._plan.catalogue.prefixes))
+        else:
+            triples = rdf.read(event[column])
+            EventGraph.of(triples)
+        return graph_oracle.bindings(graph, triples, graph_oracle.Meaning(prefixes=plan.catalogue.prefixes))
 
-    def _triples(self, graph: ast.Graph) -> list[rdf.Triple] | None:
-        """The statements of the event; None if it has no document. One that cannot be used raises."""
-        schema = self._plan.schemas[self._stream]
-        if self._stream in self._plan.catalogue.templates:
-            return _filled(self._row)
-        documents = [a.path for a in schema if a.type is not None and a.type.kind is Kind.GRAPH]
-        path = graph.column.path if graph.column is not None else documents[0]
-        text = self._row.get(self._places.get(path, path))
-        if text is None:
-            return None
-        triples = rdf.read(text)
-        EventGraph.of(triples)
-        return triples
+    return bindings
 
 
 def _filled(row: Row) -> list[rdf.Triple]:
@@ -209,10 +197,7 @@ def _incoming(plan: hg.Plan, predicate: Node, row: Mapping[Path, Any], schema: S
     """A predicate of a sequence with calls and GRAPHs: these see the event that came last."""
     last = max((path[0] for path in row if path[0].startswith("#")), key=lambda head: int(head[1:]))
     event = {path[1:]: value for path, value in row.items() if path[0] == last}
-    documents = [path for path in event if path == ("doc",)]
-    graphs = _Graphs(plan, "s", {**row, **{path: event[path] for path in documents}}, {(last, "doc"): ("doc",)})
-    called = {operator: _calling(function, event) for operator, function in _CALLED.items()}
-    return operators.evaluate(predicate, row, schema, called, mode, graphs=graphs).matched
+    return operators.evaluate(predicate, row, schema, _calls(event), mode, graphs=_bindings(plan, event)).matched
 
 
 def _base(bound: Sequence[sequences.Event]) -> Place:
