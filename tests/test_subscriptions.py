@@ -9,10 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from headgate import LanguageErrors, SchemaError, Subscriptions, UsageError, subscriptions
+from headgate import LanguageErrors, SchemaError, Subscriptions, UsageError
 from headgate.errors import DuplicateName, LanguageError, LimitExceeded, SyntaxProblem, TypeProblem, UnknownName
 from headgate.schema import Schema
-from headgate.sequences import scopes
+from headgate.sequences import admission, scopes
 
 STOCK = {"name": "string", "price": "double", "vol": "bigint"}
 IBM = {"name": "IBM", "price": 50.0, "vol": 10}
@@ -403,7 +403,7 @@ def test_a_pattern_that_differs_in_constants_alone_is_checked_once(monkeypatch: 
         asked.append(given)
         return checked(*given)
 
-    monkeypatch.setattr(subscriptions, "check_pattern", counted)
+    monkeypatch.setattr(admission, "check_pattern", counted)
     book = streamed().add("a", PATTERN.format(1, "a", 5)).add("b", PATTERN.format(2, "b", 5))
     assert len(asked) == 1
     book.add("c", PATTERN.format(2, "b", 6))

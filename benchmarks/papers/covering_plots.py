@@ -16,9 +16,9 @@ from matplotlib.patches import Rectangle
 
 from headgate.covering.boxes import Union
 from headgate.covering.cover import Cover, cover
-from headgate.covering.domain import BOTTOM, TOP, Cut, double_of
 from headgate.covering.parse_boxes import Source, checked, schema_of, union_of
 from headgate.covering.portion import PRESENT
+from headgate.predicates.domain import BOTTOM, TOP, Cut, double_of
 
 PAPER_ACTIVE = {
     ("m = 10 and 15", "pairwise"): (0.15, "about 15 %"),

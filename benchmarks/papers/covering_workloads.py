@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.covering.boxes import Union
-from headgate.covering.domain import BIGINT, DOUBLE
 from headgate.covering.grid import FIRST, Grid, Piece, Rows
 from headgate.covering.portion import Portion
 from headgate.covering.space import Dimension
+from headgate.predicates.domain import BIGINT, DOUBLE
 
 Ints = NDArray[np.int64]
 UNIT = 1 << 40

@@ -29,7 +29,6 @@ from benchmarks.papers.sequences_workload import SCHEMA, TEMPLATES, Setting, spi
 from headgate.events import decode
 from headgate.language.catalogue import Catalogue
 from headgate.plan.compile_context import CompileContext
-from headgate.plan.statics import FilterStatic
 from headgate.schema import Schema
 from headgate.sequences.automaton import Options
 from headgate.sequences.engine import Index
@@ -76,8 +75,8 @@ SCALES = {
 
 def compiled(plans: list[Spine], schema: Schema, options: Options | None = None) -> Index:
     tools, catalogue = CompileContext(), Catalogue(streams={schema.stream: schema})
-    static = FilterStatic.maker(tools.engine, tools.graphs, catalogue)
-    return Index([Subscription(f"q{i}", spine) for i, spine in enumerate(plans)], static=static, options=options)
+    subscriptions = [Subscription(f"q{i}", spine) for i, spine in enumerate(plans)]
+    return Index(subscriptions, tools.static(catalogue), options)
 
 
 def measure(

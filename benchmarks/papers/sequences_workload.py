@@ -19,14 +19,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headgate.language import ast
-from headgate.language.ast import TRUE, Node
+from headgate.language.ast import DUR, TRUE, Node
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
 from headgate.schema import Schema
 from headgate.sequences.algebra import simplify
 from headgate.sequences.parameterized import Parameterized, Part, part
 from headgate.sequences.scopes import check_pattern
-from headgate.sequences.spine import DUR, Spine
+from headgate.sequences.spine import Spine
 
 DISCRETE, CONTINUOUS, DOMAIN, RANGES = 4, 4, 100, 25
 SCHEMA = Schema.of(

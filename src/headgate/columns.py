@@ -36,13 +36,18 @@ ARROW: dict[Kind, Any] = {Kind.STRING: pa.string(), Kind.GRAPH: pa.string(), Kin
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Column:
-    """One attribute of a batch. For an ARRAY, row i has the elements `offsets[i]` to `offsets[i + 1]` of `elements`."""
+    """One attribute of a batch. For an ARRAY, row i has the elements `offsets[i]` to `offsets[i + 1]` of `elements`.
+
+    An attribute that nobody gave a type is a BOOLEAN that is TRUE where it is defined, and `untyped` has its own values,
+    which are what operators receive.
+    """
 
     type: Type
     defined: Mask
     values: NDArray[Any] | Array
     offsets: Ints | None = None
     elements: Column | None = None
+    untyped: NDArray[np.object_] | Array | None = None
     _cache: list[tuple[NDArray[np.int32], Array]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
@@ -54,6 +59,9 @@ class Column:
             return None
         if self.offsets is not None and self.elements is not None:
             return [self.elements.value(i) for i in range(int(self.offsets[row]), int(self.offsets[row + 1]))]
+        if self.untyped is not None:
+            found = self.untyped[row]
+            return cast(object, found.as_py() if isinstance(found, pa.Scalar) else found)
         if isinstance(self.values, np.ndarray):
             return cast(object, self.values[row].item())
         return cast(object, self.values[row].as_py())
@@ -77,7 +85,7 @@ class Column:
             inside = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
             return array_column(self.type, self.defined[rows], offsets, self.elements.take(inside))
         if isinstance(self.values, np.ndarray):
-            return Column(self.type, self.defined[rows], self.values[rows])
+            return Column(self.type, self.defined[rows], self.values[rows], untyped=_taken(self.untyped, rows))
         return Column(self.type, self.defined[rows], self.values.take(rows))
 
     def slice(self, start: int, stop: int) -> Column:
@@ -85,7 +93,8 @@ class Column:
             offsets = self.offsets[start : stop + 1]
             inside = self.elements.slice(int(offsets[0]), int(offsets[-1]))
             return array_column(self.type, self.defined[start:stop], offsets - offsets[0], inside)
-        return Column(self.type, self.defined[start:stop], self.values[start:stop])
+        untyped = None if self.untyped is None else self.untyped[start:stop]
+        return Column(self.type, self.defined[start:stop], self.values[start:stop], untyped=untyped)
 
     @classmethod
     def of(cls, type: Type | str, values: Sequence[Any]) -> Column:
@@ -110,6 +119,17 @@ class Column:
         if type.kind in ARROW:
             return cls(type, none, pa.nulls(rows, ARROW[type.kind]))
         return cls(type, none, np.zeros(rows, DTYPES[type.kind]))
+
+
+def untyped_column(defined: Mask, values: NDArray[np.object_] | Array) -> Column:
+    """The column of an attribute without a type."""
+    return Column(Type(Kind.BOOLEAN), defined, defined, untyped=values)
+
+
+def _taken(values: NDArray[np.object_] | Array | None, rows: NDArray[Any]) -> NDArray[np.object_] | Array | None:
+    if values is None or isinstance(values, np.ndarray):
+        return None if values is None else values[rows]
+    return values.take(rows)
 
 
 def array_column(type: Type, defined: Mask, offsets: Ints, elements: Column) -> Column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis.core
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -14,6 +15,13 @@ STREAMING = ("/v1/feed", "/v1/subscriptions/{id}/events")
 """These have no end where they are allowed, and are tested by themselves."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(autouse=True)
+def printer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Schemathesis replaces hypothesis' printer by one that shows no values: put it back for the tests that follow."""
+    core: Any = hypothesis.core
+    monkeypatch.setattr(core, "RepresentationPrinter", core.RepresentationPrinter)
 
 
 @pytest.fixture(scope="module")

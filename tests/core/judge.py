@@ -26,6 +26,7 @@ from headgate.oracle import filters, operators, sequences
 from headgate.oracle import graphs as graph_oracle
 from headgate.oracle.sequences import NOTHING
 from headgate.predicates.times import instant_text
+from headgate.predicates.values import Instant
 from headgate.schema import Kind, Schema
 from headgate.sequences.scopes import check_pattern
 from headgate.sequences.spine import Spine, publish_order
@@ -35,6 +36,7 @@ Place = tuple[str, int]
 """A stream and the number of an event in it."""
 Match = tuple[str, int, str, str]
 """Stream, event, subscription and output, the output in a form that can be compared."""
+_CALLED = {o.name: o.function for o in OPERATORS}
 
 
 @dataclass
@@ -94,7 +96,8 @@ def _judge_body(
         if filters.truth(body, row, schema, missing) is True:
             verdict.matches.append((stream, number, name, "null"))
         return
-    found = operators.evaluate(body, row, schema, _calls(row), missing, graphs=_bindings(plan, row))
+    named = {".".join(path): value for path, value in row.items()}
+    found = operators.evaluate(body, row, schema, _CALLED, missing, event=named, graphs=_bindings(plan, row))
     if found.matched is None:
         verdict.problems.add((stream, number, name))
     elif found.matched:
@@ -109,19 +112,13 @@ def _late(body: Node) -> bool:
     return any(isinstance(n, ast.Call | ast.Graph) for n in ast.walk(body))
 
 
-def _calls(event: Row) -> operators.Operators:
-    """The operators, called with this event."""
-    named = {".".join(path): value for path, value in event.items()}
-    return {o.name: lambda _, *arguments, o=o: o.function(named, *arguments) for o in OPERATORS}
-
-
 def _bindings(plan: hg.Plan, event: Row) -> operators.Graphs:
     """Answers GRAPH patterns on one event. A document that cannot be used raises."""
 
     def bindings(graph: ast.Graph) -> list[dict[str, Any]] | None:
         column = ("doc",) if graph.column is None else graph.column.path[-1:]
         if column == ("doc",) and column not in event:
-            triples = _filled(event)
+            triples = _filled({".".join(path): value for path, value in event.items()})
         elif event.get(column) is None:
             return None
         else:
@@ -132,10 +129,10 @@ def _bindings(plan: hg.Plan, event: Row) -> operators.Graphs:
     return bindings
 
 
-def _filled(row: Row) -> list[rdf.Triple]:
+def _filled(event: Mapping[str, Any]) -> list[rdf.Triple]:
     """The graph that the template in `tests.core.cases` makes of an event: what is missing leaves no trace."""
     name = "<http://example.org/{}>".format
-    n, text, x = row.get(("n",)), row.get(("name",)), row.get(("x",))
+    n, text, x = event.get("n"), event.get("name"), event.get("x")
     made: list[rdf.Triple] = [(HOME, TYPE, name("C0"))]
     made += [] if n is None else [(HOME, name("p0"), literal_of(n))]
     made += [] if text is None else [(HOME, name("p1"), literal_of(text))]
@@ -160,13 +157,11 @@ def _judge_sequences(
     if closed is None:
         return
 
-    def late(predicate: Node, row: Mapping[Path, Any], schema: Schema, mode: str) -> bool | None:
-        return _incoming(plan, predicate, row, schema, mode)
-
+    asked = sequences.Asked(_CALLED, graph_oracle.Meaning(prefixes=plan.catalogue.prefixes), _filled)
     for level in publish_order(spines):
         for name in level:
             spine = spines[name]
-            found = sequences.matches(spine, streams, closed, book[name].missing, late)
+            found = sequences.matches(spine, streams, closed, book[name].missing, asked)
             for match in found:
                 stream, number = _base(match.run.bound)
                 shown = _written(spine, dict(match.output))
@@ -191,13 +186,6 @@ def _timed(schema: Schema, rows: Mapping[int, Row]) -> list[sequences.Event]:
                 continue
         made.append(sequences.Event((schema.stream, number), t0, t1, row))
     return made
-
-
-def _incoming(plan: hg.Plan, predicate: Node, row: Mapping[Path, Any], schema: Schema, mode: str) -> bool | None:
-    """A predicate of a sequence with calls and GRAPHs: these see the event that came last."""
-    last = max((path[0] for path in row if path[0].startswith("#")), key=lambda head: int(head[1:]))
-    event = {path[1:]: value for path, value in row.items() if path[0] == last}
-    return operators.evaluate(predicate, row, schema, _calls(event), mode, graphs=_bindings(plan, event)).matched
 
 
 def _base(bound: Sequence[sequences.Event]) -> Place:
@@ -250,6 +238,8 @@ def comparable(output: Mapping[str, Any] | None) -> str:
 def _same(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_same(v) for v in value]
+    if isinstance(value, Instant):
+        return instant_text(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, float):

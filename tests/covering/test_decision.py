@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headgate.covering import domain, exact
+from headgate.covering import exact
 from headgate.covering.decision import Decision, Procedure, decide
 from headgate.covering.grid import Grid, Rows
 from headgate.covering.portion import MISSING, NONE, Portion
 from headgate.covering.space import Box, Dimension
+from headgate.predicates import domain
 
 EXACT = Procedure(budget=30.0)
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.covering.domain import (
+from headgate.covering.portion import ALL, MISSING, PRESENT, Portion
+from headgate.predicates.domain import (
     BIGINT,
     BOTTOM,
     DOUBLE,
@@ -20,7 +21,6 @@ from headgate.covering.domain import (
     double_of,
     prefixed,
 )
-from headgate.covering.portion import ALL, MISSING, PRESENT, Portion
 from headgate.predicates.values import compare
 
 OPERATORS = ["=", "<>", "<", "<=", ">", ">="]

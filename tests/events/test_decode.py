@@ -53,7 +53,7 @@ GOOD = [
     ("array<bigint>", [1, None, 2.0], [1, None, 2]),
     ("array<bigint>", (), []),
     ("array<double>", np.array([1.5, 2.0]), [1.5, 2.0]),
-    (None, {"any": "thing"}, True),
+    (None, {"any": "thing"}, {"any": "thing"}),
     ("bigint", None, None),
     ("double", pd.NA, None),
     ("timestamp", pd.NaT, None),

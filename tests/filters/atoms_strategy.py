@@ -24,7 +24,28 @@ Nodes = st.SearchStrategy[Node]
 _INTS = [0, 1, -1, 2, 3, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, 2**63 - 2, -(2**63), 3037000500, -3037000500]
 _DOUBLES = [0.0, -0.0, 0.5, 1.0, -1.0, 2.5, 2.0**53, 2.0**53 + 2, 2.0**63, -(2.0**63), 1e308, 5e-324]
 _DOUBLES += [float("nan"), float("inf"), float("-inf")]
-_TEXTS = ["", "a", "b", "ab", "aB", "ba", "aba", "a%b", "é", "É", "İ", "ΑΣ", "ας", "ß", "😀", "a\nb", "\x00", "_"]
+_TEXTS = [
+    "10.1.2.3",
+    "2001:db8::1",
+    "",
+    "a",
+    "b",
+    "ab",
+    "aB",
+    "ba",
+    "aba",
+    "a%b",
+    "é",
+    "É",
+    "İ",
+    "ΑΣ",
+    "ας",
+    "ß",
+    "😀",
+    "a\nb",
+    "\x00",
+    "_",
+]
 _INSTANTS = ["1970-01-01", "2026-01-01T00:00:00Z", "1969-12-31T23:59:59.999999Z", "0001-01-01"]
 _PATTERNS = ["%", "_", "%%", "a", "b", "B", "é", "\n", "!%", "!_", "!!", "İ", "😀"]
 _REGEXES = ["a", "^a$", "b|é", "(?i)AB", "a.b", "(?s)a.b", r"\bab", "^$", "x*", r"\x00", "[^a]", "(ab)+$"]
@@ -41,6 +62,7 @@ POOLS: dict[Kind, st.SearchStrategy[Any]] = {
 SCALARS = {f"{kind.value}_{n}": Type(kind) for kind in POOLS for n in (1, 2)}
 ARRAYS = {f"{kind.value}_array": Type(kind, array=True) for kind in POOLS}
 TYPES = SCALARS | ARRAYS
+_NETWORKS = ("10.0.0.0/8", "10.1.2.3/32", "0.0.0.0/0", "2001:db8::/32", "::/0")
 _SIZES = (0, 1, 63, 64, 65)
 _COMPARISONS = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
 _EQUALITIES = st.sampled_from(["=", "<>"])
@@ -75,15 +97,18 @@ class _Draws:
             leaf,
             st.builds(ast.Arithmetic, st.sampled_from("+-*/%"), below, below),
             st.builds(ast.Negate, below),
-            st.builds(ast.Function, st.just("ABS"), below),
-            st.builds(ast.Function, st.just("LENGTH"), self._text()),
+            st.builds(ast.Function, st.just("ABS"), st.tuples(below)),
+            st.builds(ast.Function, st.just("LENGTH"), st.tuples(self._text())),
         )
 
     def _text(self) -> Nodes:
         attribute = self.attribute(Kind.STRING)
         literal = (POOLS[Kind.STRING] | st.none()).map(ast.Literal)
         return st.one_of(
-            attribute, attribute, literal, st.builds(ast.Function, st.sampled_from(["LOWER", "UPPER"]), attribute)
+            attribute,
+            attribute,
+            literal,
+            st.builds(ast.Function, st.sampled_from(["LOWER", "UPPER"]), st.tuples(attribute)),
         )
 
     def _time(self) -> Nodes:
@@ -112,16 +137,19 @@ class _Draws:
             (self.span, self.span),
         ]
         equated = [*ordered, (boolean, boolean), (self.attribute(Kind.BINARY), self.attribute(Kind.BINARY))]
-        kinds = st.sampled_from(["CONTAINS", "STARTS", "ENDS"])
-        like = st.builds(ast.Like, text, LIKES.map(ast.Literal), st.sampled_from([None, "!"]), st.booleans())
+        kinds = st.sampled_from(["CONTAINS", "STARTS WITH", "ENDS WITH"])
+        likes = st.sampled_from(["LIKE", "ILIKE"])
+        pattern = LIKES.map(ast.Literal)
         return st.one_of(
             *(st.builds(ast.Compare, _COMPARISONS, a, b) for a, b in ordered),
             *(st.builds(ast.Compare, _EQUALITIES, a, b) for a, b in equated),
             *(st.builds(ast.Between, a, b, b) for a, b in ordered),
             *(st.builds(ast.In, a, st.lists(b, min_size=1, max_size=4).map(tuple)) for a, b in equated),
-            st.builds(ast.TextTest, kinds, text, text),
-            like,
-            st.builds(ast.Matches, text, st.sampled_from(_REGEXES)),
+            st.builds(ast.Test, kinds, st.tuples(text, text)),
+            st.builds(ast.Test, likes, st.tuples(text, pattern)),
+            st.builds(ast.Test, likes, st.tuples(text, pattern, st.just(ast.Literal("!")))),
+            st.builds(ast.Test, st.just("MATCHES"), st.tuples(text, st.sampled_from(_REGEXES).map(ast.Literal))),
+            st.builds(ast.Test, st.just("IN CIDR"), st.tuples(text, st.sampled_from(_NETWORKS).map(ast.Literal))),
             st.builds(ast.IsNull, number | text),
             st.sampled_from(sorted(TYPES)).map(lambda name: ast.IsNull(ast.Attribute((name,)))),
             self.attribute(Kind.BOOLEAN),

@@ -25,7 +25,7 @@ from headgate.language.parser import parse_body
 from headgate.language.printer import print_node
 from headgate.language.tokens import tokenise
 from headgate.oracle.filters import truth
-from headgate.predicates.normal import MODES
+from headgate.predicates.modes import MODES
 from headgate.schema import Kind, Schema
 
 SIZES = (0, 1, 63, 64, 65, 513, 1025)

@@ -19,9 +19,9 @@ def compiled(text: str) -> Named:
     [
         ("GRAPH { _:H a :S . ?x :p ?y }", "?x", r"\?x cannot be reached from _:H"),
         ("GRAPH { ?x :p ?y }", "?x", "does not mention the home vertex"),
-        ("GRAPH { _:H odd:p ?y }", "odd:p", "the prefix odd: is not declared"),
+        ("GRAPH { _:H odd:p ?y }", "odd:p", "there is no prefix odd:"),
         ("GRAPH { _:H :p ?y . FILTER (?z < 5) }", "?z", r"\?z does not occur"),
-        ("GRAPH { _:H :p ?y . FILTER (?y MATCHES '(') }", "?y", "no regular expression"),
+        ("GRAPH { _:H :p ?y . FILTER (?y MATCHES '(') }", "?y", "regular expression is refused"),
         ("GRAPH { _:H :p ?y . FILTER (?y < TIMESTAMP 'soon') }", "TIMESTAMP", "no instant"),
         ("GRAPH { _:H :p ?y . FILTER (price < ?y) }", "price", "no place in a FILTER"),
         ("GRAPH { _:H :p name }", "name", "an attribute has no place"),
@@ -37,7 +37,7 @@ def test_a_mistake_is_shown_at_its_token(text: str, token: str, reason: str) -> 
 
 
 def test_the_empty_prefix_must_be_declared_like_others() -> None:
-    with pytest.raises(LanguageError, match="the empty prefix is not declared"):
+    with pytest.raises(LanguageError, match="there is no prefix :"):
         compile_pattern(graph("GRAPH { _:H :p ?x }"))
 
 

@@ -106,7 +106,7 @@ def test_a_replaced_ontology_counts_from_the_next_compile_on(tmp_path: Path) -> 
     ontology.write_text(
         f"{PREFIX} @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . :Desktop rdfs:subClassOf :Computer ."
     )
-    subs.extend(f"CREATE ONTOLOGY shop FROM '{ontology}';")
+    subs.extend(f"DROP ONTOLOGY shop; CREATE ONTOLOGY shop FROM '{ontology}';")
     after = subs.compile()
     assert found(after) == [(i, "computers") for i in range(6)]
     assert found(before) == [], "a plan keeps the meaning it was compiled with"
@@ -134,7 +134,7 @@ def test_a_replaced_ontology_reaches_sequences_too(tmp_path: Path) -> None:
     ontology.write_text(
         f"{PREFIX} @prefix owl: <http://www.w3.org/2002/07/owl#> . :Desktop owl:equivalentClass :Computer ."
     )
-    subs.extend(f"CREATE ONTOLOGY s FROM '{ontology}';")
+    subs.extend(f"DROP ONTOLOGY s; CREATE ONTOLOGY s FROM '{ontology}';")
     assert len(found(subs.compile())) == 6
 
 

@@ -13,9 +13,10 @@ from tests.graphs.test_properties import LONG, PLAIN, answers, compiled
 
 from headgate.graphs import rdf
 from headgate.graphs.rdf import Triple
-from headgate.graphs.terms import HOME, NUMBER, TYPE, XSD, Literal, Term, literal_of, value_of
+from headgate.graphs.terms import HOME, TYPE, XSD, Literal, Term, literal_of, value_of
 from headgate.language import ast
 from headgate.oracle.graphs import Meaning
+from headgate.predicates.values import NUMBER, kind
 
 ASKED = "<urn:home>"
 
@@ -141,7 +142,7 @@ def _by_value(row: tuple[str, ...]) -> tuple[object, ...]:
             lexical, _, rest = text[1:].rpartition('"')
             datatype = rest[2:] or "<http://www.w3.org/2001/XMLSchema#string>"
             value = value_of(Literal(lexical, datatype))
-            made.append(value.value if value and value.kind == NUMBER else (value or text))
+            made.append(text if value is None else value if kind(value) == NUMBER else (kind(value), value))
         else:
             made.append(text)
     return tuple(made)

@@ -102,7 +102,7 @@ def test_an_attribute_that_is_a_subject_names_a_thing() -> None:
         ("_:H :p ?x", "no variables"),
         ("_:H :p sku . FILTER (1 = 1)", "no FILTER"),
         ("_:H a 'x'", "a class must be named"),
-        ("_:H odd:p sku", "prefix odd: is not declared"),
+        ("_:H odd:p sku", "there is no prefix odd:"),
     ],
 )
 def test_a_template_that_cannot_work_is_refused(body: str, reason: str) -> None:

@@ -7,10 +7,6 @@ import math
 import pytest
 
 from headgate.graphs.terms import (
-    INSTANT,
-    NUMBER,
-    TEXT,
-    TRUTH,
     XSD,
     IllTyped,
     Literal,
@@ -20,6 +16,8 @@ from headgate.graphs.terms import (
     python_of,
     value_of,
 )
+from headgate.predicates import values
+from headgate.predicates.values import BOOLEAN, INSTANT, NUMBER, TEXT
 
 
 def typed(lexical: str, datatype: str) -> Literal:
@@ -36,8 +34,8 @@ def typed(lexical: str, datatype: str) -> Literal:
         ("-", "string", TEXT, "-"),
         ("1e3", "double", NUMBER, 1000.0),
         ("-INF", "double", NUMBER, -math.inf),
-        (" 1 ", "boolean", TRUTH, True),
-        ("false", "boolean", TRUTH, False),
+        (" 1 ", "boolean", BOOLEAN, True),
+        ("false", "boolean", BOOLEAN, False),
         ("1970-01-02", "date", INSTANT, 86_400_000_000),
         ("1970-01-01T01:00:00.5+01:00", "dateTime", INSTANT, 500_000),
         ("1969-12-31T24:00:00Z", "dateTime", INSTANT, 0),
@@ -45,7 +43,8 @@ def typed(lexical: str, datatype: str) -> Literal:
     ],
 )
 def test_a_literal_has_the_value_of_its_datatype(lexical: str, datatype: str, kind: int, value: object) -> None:
-    assert value_of(typed(lexical, datatype)) == (kind, value)
+    found = value_of(typed(lexical, datatype))
+    assert (values.kind(found), found) == (kind, value)
 
 
 @pytest.mark.parametrize(

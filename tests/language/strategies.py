@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.language.build import AGGREGATES, FUNCTIONS
+from headgate.language.vocabulary import AGGREGATES, FUNCTIONS
 
 Nodes = st.SearchStrategy[Node]
 
@@ -81,7 +81,7 @@ def values(leaves: Nodes) -> Nodes:
         lambda inner: (
             st.builds(ast.Arithmetic, st.sampled_from(list("+-*/%")), inner, inner)
             | inner.map(negation)
-            | st.builds(ast.Function, st.sampled_from(sorted(FUNCTIONS)), inner)
+            | st.builds(ast.Function, st.sampled_from(sorted(FUNCTIONS)), st.tuples(inner))
         ),
         max_leaves=5,
     )
@@ -90,13 +90,15 @@ def values(leaves: Nodes) -> Nodes:
 def atoms(operands: Nodes) -> Nodes:
     """Every comparison of the language."""
     some = st.lists(operands, min_size=1, max_size=3).map(tuple)
+    patterns = texts.map(ast.Literal)
     return st.one_of(
         st.builds(ast.Compare, st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), operands, operands),
         st.builds(ast.Between, operands, operands, operands),
         st.builds(ast.In, operands, some),
-        st.builds(ast.Like, operands, texts.map(ast.Literal) | operands, st.none() | texts, st.booleans()),
-        st.builds(ast.TextTest, st.sampled_from(["CONTAINS", "STARTS", "ENDS"]), operands, operands),
-        st.builds(ast.Matches, operands, texts),
+        st.builds(ast.Test, st.sampled_from(["LIKE", "ILIKE"]), st.tuples(operands, patterns | operands)),
+        st.builds(ast.Test, st.sampled_from(["LIKE", "ILIKE"]), st.tuples(operands, patterns | operands, patterns)),
+        st.builds(ast.Test, st.sampled_from(["CONTAINS", "STARTS WITH", "ENDS WITH"]), st.tuples(operands, operands)),
+        st.builds(ast.Test, st.just("MATCHES"), st.tuples(operands, patterns)),
         st.builds(ast.IsNull, operands),
     )
 

@@ -36,7 +36,7 @@ BODIES = [
     ("a IN (1, 2", 11, "the text ends too early", "expected ')' or ','"),
     ("a MATCHES b", 11, "'b' does not fit here", "expected a text in single quotes"),
     ("a STARTS 'x'", 10, "\"'x'\" does not fit here", "expected WITH"),
-    ("a NOT 5", 7, "'5' does not fit here", "expected BETWEEN, CONTAINS, ILIKE, IN, LIKE or MATCHES"),
+    ("a NOT 5", 7, "'5' does not fit here", "expected BETWEEN, CONTAINS, ENDS, ILIKE, IN, LIKE, MATCHES or STARTS"),
     ("a[0] = 1", 2, "'[' does not fit here", "arrays have no index"),
     ("a && b", 3, "the character '&' has no meaning here", "write AND"),
     ("a || b", 3, "the character '|' has no meaning here", "write OR"),

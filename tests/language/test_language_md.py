@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from headgate.errors import LanguageError
+from headgate import Subscriptions, operator
+from headgate.errors import LanguageError, LanguageErrors
 from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue, Signature
@@ -99,13 +100,26 @@ def mistakes() -> Iterator[tuple[str, str]]:
                 text += line + "\n"
 
 
+def book() -> Subscriptions:
+    """A book with the streams and prefixes of the page."""
+
+    def found(event: object, *arguments: object) -> bool:
+        return True
+
+    made = Subscriptions([operator(name=name)(found) for name in OPERATORS])
+    for block in blocks("headgate"):
+        for tokens in statements(block):
+            node = parse_tokens(tokens)
+            if isinstance(node, ast.CreateStream | ast.Prefix):
+                made.extend(print_node(node))
+    return made
+
+
 @pytest.mark.parametrize(("text", "message"), list(mistakes()))
 def test_a_mistake_on_the_page_is_refused_as_it_says(text: str, message: str) -> None:
-    try:
-        found = problems(parse_body(text))
-    except LanguageError as problem:
-        found = [problem]
-    assert message in "\n".join(map(str, found))
+    with pytest.raises((LanguageError, LanguageErrors)) as caught:
+        book().check(text, on="offers" if "GRAPH" in text else "stock")
+    assert message in str(caught.value)
 
 
 def rows() -> Iterator[tuple[str, str, str, str]]:

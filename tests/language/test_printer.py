@@ -55,7 +55,7 @@ BODIES = [
     "a NOT IN (1, -2.5, NULL)",
     "a NOT LIKE 'x%' ESCAPE '!'",
     "a NOT CONTAINS 'it''s'",
-    "NOT a STARTS WITH 'x'",
+    "a NOT STARTS WITH 'x'",
     "a NOT MATCHES '^x'",
     "a - (b - c) = a - b - c",
     "(a + b) * -c / 2 = -(-d)",

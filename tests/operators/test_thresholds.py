@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from headgate.operators.bindings import CompiledJoin
 from headgate.operators.body import Join, formula
 from headgate.operators.kernels import PENDING
 from headgate.operators.thresholds import OTHER, Thresholds
+from headgate.predicates.rows import compile_truth
 
 VALUES: list[Any] = [None, True, 1, 1.0, 2, 3.5, 2**63, float("nan"), float("inf"), "x"]
 bodies = st.builds(
@@ -46,7 +48,10 @@ def test_thresholds_come_to_what_a_look_at_each_of_them_says(mode: str, texts: l
         return Answer(TRUE if rows else FALSE, tuple(row[:wide] for row in rows))
 
     found = Thresholds(joins).decide(np.arange(len(joins), dtype=np.int32), ask).tolist()
-    alone = [CompiledJoin(join, mode).look(ask, lambda path: None) for join in joins]
+    defaults: dict[Any, Any] | None = {} if mode == "default" else None
+    alone = [
+        CompiledJoin(join, partial(compile_truth, defaults=defaults)).look(ask, lambda path: None) for join in joins
+    ]
     assert [a for a, f in zip(alone, found, strict=True) if f != OTHER] == [f for f in found if f != OTHER]
     assert all((f == OTHER) == (" = " in t or "'x'" in t) for t, f in zip(texts, found, strict=True))
 

@@ -92,10 +92,6 @@ BAD: list[tuple[str, type[LanguageError], str, str]] = [
     ("?n > 50", BindingProblem, "nothing binds ?n here", "a positive call or GRAPH with ?n must stand in the same AND"),
     ("mob(?n) OR ?n > 1", BindingProblem, "nothing binds ?n here", "must stand in the same AND"),
     ("NOT mob(?n) AND near(?n)", BindingProblem, "?n is used elsewhere, so NOT cannot bind it", "rename one of them"),
-    ("GRAPH { _:H rdfs:q ?v . FILTER (?w < 5) }", BindingProblem, "?w does not occur in the statements", "own GRAPH"),
-    ("GRAPH { _:H a x:Y }", UnknownName, "there is no prefix x:", "declare it: PREFIX x: <http://...>"),
-    ("GRAPH { _:H a rdfx:Y }", UnknownName, "there is no prefix rdfx:", "did you mean rdf?"),
-    ("GRAPH { _:H rdf:value price }", TypeProblem, "an attribute cannot stand in a GRAPH", "a vertex is ?x, _:x"),
     ("GRAPH name { _:H rdf:value 1 }", TypeProblem, "GRAPH needs a GRAPH column, this is STRING", ""),
 ]  # fmt: skip
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
 from headgate.oracle.filters import truth
-from headgate.predicates import values
 from headgate.predicates.check import check_filter
+from headgate.predicates.functions import FUNCTIONS
 from headgate.predicates.normal import Lit
 from headgate.predicates.vectors import evaluate
 from headgate.schema import Schema, Type
@@ -189,11 +190,11 @@ def test_in_default_mode_false_is_the_complement() -> None:
 def test_a_text_function_is_asked_once_for_each_distinct_value(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    def lower(name: str, text: str) -> str:
+    def lower(text: str) -> str:
         asked.append(text)
         return text.lower()
 
-    monkeypatch.setattr(values, "function", lower)
+    monkeypatch.setitem(FUNCTIONS, "LOWER", replace(FUNCTIONS["LOWER"], row=lower))
     columns = Columns.of("s", {"s": ("string", ["A", "B"] * 500)})
     lits = [Lit(parse_body(f"LOWER(s) = '{c}'")) for c in "abc"]
     assert evaluate(lits, columns, {}).sum(axis=1).tolist() == [500, 500, 0]

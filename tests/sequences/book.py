@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from headgate.columns import Columns
+from headgate.language.catalogue import PREFIXES as KNOWN_PREFIXES
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_body
-from headgate.oracle.sequences import Event, matches_of_all
+from headgate.operators import operator
+from headgate.oracle.graphs import Meaning
+from headgate.oracle.sequences import Asked, Event, matches_of_all
+from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.schema import Schema
 from headgate.sequences.automaton import QUOTA, Options
 from headgate.sequences.engine import Index, Session
@@ -17,12 +21,49 @@ from headgate.sequences.scopes import check_pattern
 from headgate.sequences.spine import Spine
 
 Row = tuple[Any, ...]
+PREFIXES = {"": "http://example.org/"}
+
+
+def high(event: Any, value: float) -> bool:
+    return value >= 1
+
+
+def near(event: Any, one: float, other: float) -> bool:
+    return abs(one - other) <= 1
+
+
+def owned(event: Any, most: float) -> bool:
+    """Asks the incoming event."""
+    return event["a"] is not None and event["a"] <= most
+
+
+def steps(event: Any, value: float, found: Any) -> list[tuple[float]]:
+    return [(value,), (value + 1,)]
+
+
+def fragile(event: Any, value: float) -> bool:
+    if value == 2:
+        raise ValueError("two is too much")
+    return True
+
+
+OPERATORS = {f.__name__: f for f in (high, near, owned, steps, fragile)}
+CONTEXT = CompileContext(operator(f) for f in OPERATORS.values())
+ASKED = Asked(OPERATORS, Meaning(prefixes=PREFIXES))
+
+
+def catalogue_of(*schemas: Schema) -> Catalogue:
+    return Catalogue({s.stream: s for s in schemas}, Signatures(CONTEXT.registry), {**KNOWN_PREFIXES, **PREFIXES})
+
+
+STATIC = CONTEXT.static(catalogue_of())
+"""Static predicates as a plan decides them, by the filters."""
 STOCK = Schema.of("stock", {"name": "string", "price": "double", "vol": "bigint", "at": "bigint"}, "at")
 
 
 def spines_of(texts: Mapping[str, str], *schemas: Schema) -> dict[str, Spine]:
     """Resolved patterns; what one PUBLISHes the later ones may read."""
-    catalogue = Catalogue(streams={s.stream: s for s in schemas})
+    catalogue = catalogue_of(*schemas)
     spines: dict[str, Spine] = {}
     for name, text in texts.items():
         body = parse_body(text)
@@ -73,7 +114,7 @@ def _unsigned(value: Any) -> Any:
 
 def by_reference(spines: Mapping[str, Spine], events: Mapping[str, list[Event]], missing: str = "null") -> Found:
     closed = max((e.t1 for part in events.values() for e in part), default=0)
-    found = matches_of_all(spines, events, closed, missing)
+    found = matches_of_all(spines, events, closed, missing, ASKED)
     return {n: sorted((m.run.t0, m.run.t1, shown(dict(m.output))) for m in ms) for n, ms in found.items()}
 
 
@@ -85,7 +126,7 @@ def session_of(
     streams: Sequence[Schema] = (),
 ) -> Session:
     subscriptions = [Subscription(n, s, missing, quota) for n, s in spines.items()]
-    return Index(subscriptions, options=options, streams={s.stream: s for s in streams}).session()
+    return Index(subscriptions, STATIC, options, {s.stream: s for s in streams}).session()
 
 
 def take(found: Found, matches: Any) -> None:

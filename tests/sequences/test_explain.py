@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.sequences.book import STOCK, columns_of, session_of, spines_of
+from tests.sequences.book import STATIC, STOCK, columns_of, session_of, spines_of
 
 from headgate.sequences.explain import draw, dropped, runs_alive, tell
 from headgate.sequences.publish_levels import Subscription
@@ -52,7 +52,7 @@ def test_a_story_says_why_a_run_died() -> None:
     spine = spines_of(
         {"s": "SELECT * FROM FILTER {e2.price > 5} (FILTER {price = 1} (stock) NEXT {TRUE} stock)"}, STOCK
     )["s"]
-    story = tell(Subscription("s", spine), [columns_of(STOCK, [("A", 1.0, 1, 1), ("A", 2.0, 1, 2)])])
+    story = tell(Subscription("s", spine), [columns_of(STOCK, [("A", 1.0, 1, 1), ("A", 2.0, 1, 2)])], static=STATIC)
     assert str(story).splitlines() == [
         "run [1, 1] at NEXT e2: waits",
         "run [1, 1] at NEXT e2: died: the event fits theta and no edge by event 1",
@@ -62,5 +62,5 @@ def test_a_story_says_why_a_run_died() -> None:
 
 def test_a_story_says_that_a_run_has_expired() -> None:
     spine = spines_of({"s": "SELECT * FROM stock NEXT {DUR < 3 AND price = 7} stock"}, STOCK)["s"]
-    story = tell(Subscription("s", spine), [columns_of(STOCK, [("A", 1.0, 1, 1), ("A", 7.0, 1, 9)])])
+    story = tell(Subscription("s", spine), [columns_of(STOCK, [("A", 1.0, 1, 1), ("A", 7.0, 1, 9)])], static=STATIC)
     assert "run [1, 1] at NEXT e2: expired: no event can come within its DUR any more by event 1" in str(story)

@@ -6,13 +6,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from tests.sequences.book import Found, by_reference, columns_of, events_of, spines_of, take
+from tests.sequences.book import STATIC, Found, by_reference, columns_of, events_of, spines_of, take
 from tests.sequences.patterns import SCHEMAS, S, T, books, events
 
 from headgate.language.catalogue import Catalogue
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Subscription
-from headgate.sequences.runs.codec import signature
+from headgate.sequences.runs.signatures import signature
 from headgate.sequences.shapes import Shapes
 from headgate.sequences.spine import Spine
 
@@ -38,9 +38,9 @@ def test_skeletons_and_indexes_in_layers_give_what_the_definitions_give(
     for name, text in texts.items():
         note(f"{name}: {text}")
     subscriptions = [Subscription(name, spine, missing) for name, spine in by_shape(texts, missing).items()]
-    index = Index(subscriptions[:laid_over], streams={schema.stream: schema for schema in SCHEMAS})
+    index = Index(subscriptions[:laid_over], STATIC, streams={schema.stream: schema for schema in SCHEMAS})
     for more in subscriptions[laid_over:]:
-        index = index.extended([more])
+        index = index.extended([more], (), STATIC)
     found: Found = {name: [] for name in texts}
     take(found, index.session().feed([columns_of(S, s), columns_of(T, t)]))
     expected = by_reference(spines_of(texts, *SCHEMAS), {"S": events_of(S, s), "T": events_of(T, t)}, missing)
@@ -56,6 +56,6 @@ def test_texts_that_differ_in_constants_share_a_skeleton_and_keep_their_signatur
     plain = spines_of({"s": text}, *SCHEMAS)["s"]
     signatures = []
     for spine in (one, plain, other):
-        level = Index([Subscription("s", spine)]).levels[0]
+        level = Index([Subscription("s", spine)], STATIC).levels[0]
         signatures.append(signature(level.numbered.states[0], level.streams))
     assert signatures[0] == signatures[1] != signatures[2]

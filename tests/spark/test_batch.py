@@ -173,3 +173,19 @@ def test_a_lost_column_and_a_type_that_cannot_fit_are_named_before_a_job_starts(
 def test_a_book_without_subscriptions_says_so(spark: SparkSession) -> None:
     with pytest.raises(hg.UsageError, match="the book is empty"):
         match(frame(spark, ticks(1)), hg.Subscriptions(), event_id="id")
+
+
+@pytest.mark.parametrize("text", ["TRUE", "always()", "NOT given(NULL) OR always()"])
+def test_a_book_that_reads_no_attribute_matches_every_event(spark: SparkSession, text: str) -> None:
+    always = hg.operator(name="always")(lambda event: True)
+    given = hg.operator(name="given")(lambda event, a: True)
+    subs = hg.Subscriptions([always, given]).add("all", text)
+    df = spark.createDataFrame([(1, "a"), (2, "b")], "id bigint, x string")
+    assert sorted(r["event"] for r in match(df, subs, event_id="id", errors="raise").collect()) == [1, 2]
+
+
+def test_an_operator_receives_the_value_of_a_column_without_a_type(spark: SparkSession) -> None:
+    same = hg.operator(name="same")(lambda event, a, b: a == b)
+    subs = hg.Subscriptions([same]).add("q", "same(x, y)")
+    df = spark.createDataFrame([(1, "a", "a"), (2, "b", "c"), (3, None, "c")], "id bigint, x string, y string")
+    assert [r["event"] for r in match(df, subs, event_id="id", errors="raise").collect()] == [1]

@@ -1,4 +1,4 @@
-"""Looking: is a text right, who would match an event, and why the others would not."""
+"""The try-it box: who would match an event, and why the others would not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.errors import HeadgateError, LanguageError, LanguageErrors
+from headgate.errors import HeadgateError
 from headgate.plan import Entry
 from headgate.schema import Schema
 from headgate.subscriptions import Subscriptions
@@ -32,17 +32,6 @@ def book_of(streams: Sequence[Schema], entries: Mapping[str, Entry]) -> Subscrip
     for name, entry in entries.items():
         made.add(name, entry.text, on=entry.stream, missing=entry.missing)
     return made
-
-
-def problems(
-    streams: Sequence[Schema], text: str, stream: str | None, missing: str
-) -> LanguageError | LanguageErrors | None:
-    """What is wrong with a text, if anything is."""
-    try:
-        book_of(streams, {}).add("draft", text, on=stream, missing=missing)
-    except (LanguageError, LanguageErrors) as found:
-        return found
-    return None
 
 
 def tried(book: Subscriptions, event: Mapping[str, Any]) -> list[Seen]:

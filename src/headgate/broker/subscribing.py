@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.broker.problems import Refused, forbidden
 from headgate.broker.settings import Settings
-from headgate.errors import UsageError
+from headgate.errors import LanguageError, LanguageErrors, UsageError
 from headgate.language.ast import Stream, walk
 from headgate.language.parser import parse_body
-from headgate.language.tokens import tokenise
 from headgate.plan import Entry
+from headgate.plan.segment import Family
 from headgate.schema import Kind, Schema
 from headgate.store import Store
 from headgate.store.outbox import Outbox
@@ -79,27 +79,42 @@ class Subscribing:
                 # Refused by the book as well, but only where some stream is declared.
                 self._must_fit(one.stream, len(known))
                 known.add(one.stream)
-            sequence = tokenise(one.text).kinds[:1] == ["SELECT"]
-            if sequence:
-                self._must_keep_state()
             id = f"s{uuid.uuid4().hex}"
             ticket = self._tickets.fresh()
-            delivery = {**(dict(one.delivery) or {"kind": STREAM}), **({"sequence": True} if sequence else {})}
+            delivery = dict(one.delivery) or {"kind": STREAM}
             until = now + (self._settings.validity if one.validity is None else one.validity)
             row = Ticket(id, self._tickets.hash(id, ticket), owner, one.name, delivery, ACTIVE, now, until)
             made.append(Given(ticket, row))
             book[id] = {"text": one.text, "on": one.stream, "missing": one.missing}
         with self._store.transaction():
+            self._store.add_all(book)
+            sequences = self._sequences(book)
+            made = [_with_state(g) if g.row.subscription in sequences else g for g in made]
             self._tickets.put(given.row for given in made)
             pushed = [g.row.subscription for g in made if g.row.delivery["kind"] in PUSHED]
             if pushed:
                 self._outbox.begin(pushed, self._store.logs.last_notification())
-            self._store.add_all(book)
-            if any("sequence" in g.row.delivery for g in made):
-                for given in (g for g in made if "sequence" in g.row.delivery):
-                    self._must_have_clocks(book[given.row.subscription]["text"])
+            if sequences:
                 Shared(self._store.database).begin_sequences(self._store.logs.last())
         return made
+
+    def check(self, text: str, stream: str | None, missing: str) -> LanguageError | LanguageErrors | None:
+        """What is wrong with a text, if anything is: what `subscribe` would say."""
+        try:
+            self._store.look().check(text, on=stream, missing=missing)
+        except (LanguageError, LanguageErrors) as problem:
+            return problem
+        return None
+
+    def _sequences(self, names: Iterable[str]) -> frozenset[str]:
+        """Those of some new subscriptions that are sequences; refused if they cannot be kept here."""
+        book = self._store.look()
+        found = frozenset(name for name in names if book[name].family is Family.SEQUENCE)
+        if found:
+            self._must_keep_state()
+        for name in found:
+            self._must_have_clocks(book[name].text)
+        return found
 
     def _must_keep_state(self) -> None:
         settings = self._settings
@@ -176,6 +191,11 @@ class Subscribing:
     def declare(self, name: str, attributes: Mapping[str, str], at: str | tuple[str, str] | None) -> int:
         self._must_fit(name, len(self._store.streams()))
         return self._store.stream(name, attributes, at)
+
+
+def _with_state(given: Given) -> Given:
+    """A subscription that is a sequence: its delivery says so."""
+    return replace(given, row=replace(given.row, delivery={**given.row.delivery, "sequence": True}))
 
 
 def checked_delivery(given: Mapping[str, Any], settings: Settings) -> dict[str, Any]:

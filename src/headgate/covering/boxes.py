@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from headgate.covering import domain, terms
+from headgate.covering import terms
 from headgate.covering.portion import ALL, MISSING, NONE, PRESENT, Portion
 from headgate.covering.space import Box, Dimension, contains, meet, of_attribute
 from headgate.errors import HeadgateError
 from headgate.language import ast
 from headgate.language.ast import Node
+from headgate.predicates import domain
 from headgate.predicates.normal import All, AnyOf, Complete, Formula, Lit
 from headgate.schema import Attribute, Schema
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.covering.domain import BOTTOM, TOP, Cut
 from headgate.covering.portion import Portion
 from headgate.covering.space import Box, Dimension
+from headgate.predicates.domain import BOTTOM, TOP, Cut
 
 Ints = NDArray[np.int64]
 Piece = tuple[int, int, int]

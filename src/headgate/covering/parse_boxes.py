@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.covering import domain
 from headgate.covering.boxes import LIMIT, TooWide, Union, boxes_of
 from headgate.covering.portion import Portion
 from headgate.covering.space import Dimension
@@ -19,8 +18,10 @@ from headgate.language.ast import Node
 from headgate.language.catalogue import PREFIXES, Catalogue, Signature
 from headgate.language.parser import parse_tokens
 from headgate.language.tokens import Tokens, tokenise
+from headgate.predicates import domain
 from headgate.predicates.check import check_filter
-from headgate.predicates.normal import MODES, normalise
+from headgate.predicates.modes import MODES
+from headgate.predicates.normal import normalise
 from headgate.schema import Attribute, Schema
 
 STREAM = "events"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headgate.covering.domain import BOTTOM, TOP, Cut, Span
+from headgate.predicates.domain import BOTTOM, TOP, Cut, Span
 
 
 @dataclass(frozen=True, slots=True)

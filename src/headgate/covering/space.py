@@ -12,10 +12,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.covering import domain
-from headgate.covering.domain import Domain
 from headgate.covering.portion import Portion
 from headgate.language.ast import Path
+from headgate.predicates import domain
+from headgate.predicates.domain import Domain
 from headgate.schema import Attribute, Kind, format_path
 
 DOMAINS = {

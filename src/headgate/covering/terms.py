@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headgate.covering import domain
-from headgate.covering.domain import Span
 from headgate.covering.portion import PRESENT
 from headgate.language import ast
 from headgate.language.ast import Node
+from headgate.predicates import domain
+from headgate.predicates.domain import Span
 from headgate.schema import Schema
 
 
@@ -35,12 +35,15 @@ def textual(node: Node) -> bool:
 def text_spans(atom: Node) -> tuple[Node, tuple[Span, ...]] | None:
     """The operand of a test on text and the texts that pass, where these are spans; None for other atoms."""
     match atom:
-        case ast.Like(operand, ast.Literal(str() as pattern), escape, False) if not isinstance(operand, ast.Literal):
+        case ast.Test(_, (ast.Literal(), *_)):
+            return None
+        case ast.Test("LIKE", (operand, ast.Literal(str() as pattern), *behind)):
+            escape = next((e.value for e in behind if isinstance(e, ast.Literal)), None)
             spans = _like(pattern, escape)
             return None if spans is None else (operand, spans)
-        case ast.TextTest("STARTS", operand, ast.Literal(str() as part)) if not isinstance(operand, ast.Literal):
+        case ast.Test("STARTS WITH", (operand, ast.Literal(str() as part))):
             return operand, domain.prefixed(part)
-        case ast.TextTest(_, operand, ast.Literal("")) if not isinstance(operand, ast.Literal):
+        case ast.Test("CONTAINS" | "ENDS WITH", (operand, ast.Literal(""))):
             return operand, PRESENT.spans
     return None
 

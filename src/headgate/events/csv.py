@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from headgate.columns import Column
+from headgate.columns import Column, untyped_column
 from headgate.errors import SchemaError
 from headgate.events.decoder import assemble, decode
 from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, show, shown_text
@@ -161,7 +161,7 @@ class _Fields:
             return Column.missing(attribute.type or Type(Kind.BOOLEAN), self.rows), None
         if attribute.type is None:
             defined = array.is_valid().to_numpy(zero_copy_only=False)
-            return Column(Type(Kind.BOOLEAN), defined, defined), None
+            return untyped_column(defined, array), None
         column, bad = text_column(array, attribute.type, self._limits)
         if self._dirty:
             broken: Any = pc.match_substring(array, "\ufffd")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.columns import Column, offsets_of
+from headgate.columns import Column, offsets_of, untyped_column
 from headgate.events.outcome import Limits, Misfit, show, shown_text
 from headgate.events.values import fit, is_missing
 from headgate.events.vectors import by_value, convert, list_column, without
@@ -68,6 +68,14 @@ def object_column(values: Sequence[Any], type_: Type, limits: Limits) -> tuple[C
     return by_value(values, type_, lambda value: fit(value, type_, limits))
 
 
+def _untyped(values: Sequence[Any]) -> Column:
+    defined = np.fromiter((not is_missing(v) for v in values), np.bool_, len(values))
+    own = np.empty(len(values), np.object_)
+    for row, value in enumerate(values):
+        own[row] = value.item() if isinstance(value, np.generic) else value
+    return untyped_column(defined, own)
+
+
 class Objects:
     """A batch of events as dicts. If they come from JSON, `lines` is their text and `change` what was made of it."""
 
@@ -92,8 +100,7 @@ class Objects:
     def column(self, attribute: Attribute) -> tuple[Column, Mask | None]:
         values = self._values(attribute.path)
         if attribute.type is None:
-            defined = np.fromiter((not is_missing(v) for v in values), np.bool_, self.rows)
-            column, bad = Column(Type(Kind.BOOLEAN), defined, defined), None
+            column, bad = _untyped(values), None
         else:
             column, bad = object_column(values, attribute.type, self._limits)
             if self._lines is not None and attribute.type.kind in (Kind.BIGINT, Kind.DOUBLE):

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.columns import Column
+from headgate.columns import Column, untyped_column
 from headgate.errors import SchemaError
 from headgate.events.outcome import Limits, Misfit, show
 from headgate.events.values import fit
@@ -41,7 +41,7 @@ class Rows:
             return Column.missing(kind or Type(Kind.BOOLEAN), self.rows), blocked
         if kind is None:
             defined = array.is_valid().to_numpy(zero_copy_only=False)
-            return Column(Type(Kind.BOOLEAN), defined, defined), blocked
+            return untyped_column(defined, array), blocked
         column, bad = convert(array, kind, self._limits)
         return column, bad if blocked is None else blocked if bad is None else bad | blocked
 

@@ -20,14 +20,14 @@ import pyarrow as pa
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from headgate.columns import Column
+from headgate.columns import Column, untyped_column
 from headgate.errors import UsageError
 from headgate.events.decoder import assemble
 from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Rejected, shown_text
 from headgate.events.sources import Bytes, name_of, opened
 from headgate.events.texts import fit_text, text_column
 from headgate.events.vectors import by_value
-from headgate.schema import Attribute, Kind, Path, Schema, Type, format_path
+from headgate.schema import Attribute, Path, Schema, Type, format_path
 
 if TYPE_CHECKING:
     from headgate.columns import Mask
@@ -179,7 +179,12 @@ class _Messages:
         kind = attribute.type
         if kind is None:
             defined = np.fromiter((f is not None for f in found), np.bool_, self.rows)
-            return Column(Type(Kind.BOOLEAN), defined, defined), None
+            # An element that holds others has no value of its own.
+            own = np.empty(self.rows, np.object_)
+            own[:] = [f if isinstance(f, str) else None for f in found]
+            for row in (r for r, f in enumerate(found) if isinstance(f, list)):
+                own[row] = [v if isinstance(v, str) else None for v in found[row]]
+            return untyped_column(defined, own), None
         if not kind.array and all(f is None or isinstance(f, str) for f in found):
             return text_column(pa.array(found, pa.string()), kind, self._limits)
         return by_value(found, kind, lambda value: self._fit(value, kind))

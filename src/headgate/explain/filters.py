@@ -17,7 +17,7 @@ from headgate.explain.pictures import decision_diagram
 from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.printer import print_node
-from headgate.oracle.filters import attributes, conjunction, disjunction, truth
+from headgate.predicates.modes import demanded, logic, truth
 from headgate.schema import Schema, format_path
 
 _TRIES = 20_000
@@ -32,8 +32,7 @@ def explain_filter(
         return Explanation(name, text, None, lane=lane, pictures=pictures)
     matched = truth(body, row, schema, missing) is True
     nodes = list(dict.fromkeys(atoms_of(body)))
-    mode = "default" if missing == "default" else "null"
-    values = {node: truth(node, row, schema, mode) for node in nodes}
+    values = {node: truth(node, row, schema, logic(missing)) for node in nodes}
     absent = absent_of(body, row, schema, missing)
     shown = tuple(Atom(print_node(n), values[n], read_by(n, row)) for n in nodes)
     blocking = tuple(f"{format_path(p)} is missing" for p in absent)
@@ -60,9 +59,11 @@ def value_of(node: Node, values: Mapping[Node, bool | None]) -> bool | None:
     """The truth of a body from that of its atoms."""
     match node:
         case ast.And(items):
-            return conjunction([value_of(i, values) for i in items])
+            truths = [value_of(i, values) for i in items]
+            return False if False in truths else None if None in truths else True
         case ast.Or(items):
-            return disjunction([value_of(i, values) for i in items])
+            truths = [value_of(i, values) for i in items]
+            return True if True in truths else None if None in truths else False
         case ast.Not(operand):
             inner = value_of(operand, values)
             return None if inner is None else not inner
@@ -108,11 +109,7 @@ def _greedy(body: Node, changeable: list[Node], values: Mapping[Node, bool | Non
 
 def absent_of(body: Node, row: Mapping[Path, Any], schema: Schema, missing: str) -> list[Path]:
     """What strict and total ask for and the event lacks."""
-    if missing == "strict":
-        return [p for p in dict.fromkeys(attributes(body)) if row.get(p) is None]
-    if missing == "total":
-        return [a.path for a in schema if row.get(a.path) is None]
-    return []
+    return [path for path in demanded(missing, body, schema) if row.get(path) is None]
 
 
 def read_by(node: Node, row: Mapping[Path, Any]) -> dict[str, Any]:

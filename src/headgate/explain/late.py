@@ -28,10 +28,10 @@ from headgate.language.ast import Node, Path
 from headgate.language.printer import print_node
 from headgate.match.residual import LateIndex, Trace, is_late
 from headgate.operators.answer import ERROR, FALSE, TRUE, Answer
-from headgate.operators.constraint import compile_constraint
 from headgate.operators.explain import chains_of, evaluation
 from headgate.operators.predicate import predicate_of
-from headgate.oracle.filters import truth
+from headgate.predicates.modes import logic, truth
+from headgate.predicates.rows import Values
 from headgate.schema import Schema, format_path
 
 MOST_CALLS = 40
@@ -78,7 +78,7 @@ def _chains(index: LateIndex, slot: int, names: Callable[[int], str]) -> list[Pi
 class _Late:
     def __init__(self, body: Node, columns: Columns, schema: Schema, missing: str, index: LateIndex, slot: int) -> None:
         self._body, self._columns, self._schema = body, columns, schema
-        self._missing, self._logic = missing, "default" if missing == "default" else "null"
+        self._missing, self._logic = missing, logic(missing)
         self._index, self._slot = index, slot
         self._row: Mapping[Path, Any] = columns.row(0)
         self._trace: Trace = index.trace(columns)
@@ -139,11 +139,11 @@ class _Late:
                 sets.append([dict(zip(names, row, strict=True)) for row in answer.rows])
         if not sets or not all(sets):
             return None, "no row to test"
-        test = compile_constraint(node, self._logic)
+        test = self._index.operators.constraint(self._slot, node)
         found = set()
         for combination in islice(product(*sets), _ROWS):
             binding = {k: v for part in combination for k, v in part.items()}
-            found.add(test(binding, self._row.get))
+            found.add(test(Values(self._row, binding)))
         if True in found:
             return True, "for some row"
         return (False if False in found else None), "for no row"

@@ -15,7 +15,7 @@ from headgate.sequences.engine import Index
 from headgate.sequences.explain import draw, tell
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.spine import reads
-from headgate.sequences.static.index import Static
+from headgate.sequences.static import Static
 
 MOST_STEPS = 200
 

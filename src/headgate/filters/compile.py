@@ -82,6 +82,14 @@ def compile_lanes(
     return _Compiler(schema, sample, options or Options()).run(items)
 
 
+def build_alone(cut: Cut, missing: str, schema: Schema) -> None:
+    """Build what one filter brings to an index: its formula, and the keys of its rows. What an index does with these is
+    the same for all filters, so one that gets here joins any of them."""
+    compiler = _Compiler(schema, None, Options())
+    compiler._read([(cut, missing)])
+    compiler._composer.leaves.intern()
+
+
 @dataclass
 class _Filed:
     """Conjuncts of one length that are to be filed, in columns, with their best key."""

@@ -17,9 +17,8 @@ import numpy as np
 
 from headgate.filters.rows import SETS, Family, Reach, Rows, unpack
 from headgate.language import ast
-from headgate.predicates import values
+from headgate.predicates import tests
 from headgate.predicates.cells import Cells
-from headgate.predicates.likes import like_test
 
 
 @dataclass(frozen=True)
@@ -123,28 +122,19 @@ class Dependencies:
 
 
 def holds(test: ast.Node, value: str) -> bool:
-    """A text test on one value."""
-    match test:
-        case ast.TextTest(kind, ast.Attribute(), ast.Literal(part)):
-            return values.text_test(kind, value, part)
-        case ast.TextTest(kind, ast.Literal(whole)):
-            return values.text_test(kind, whole, value)
-        case ast.Like(_, ast.Literal(pattern), escape, folded):
-            return like_test(pattern, escape, folded)(value)
-        case ast.Matches(_, pattern):
-            return values.matches(value, pattern)
-    raise AssertionError(type(test).__name__)
+    """A test of one attribute on one value of it."""
+    assert isinstance(test, ast.Test)
+    test_of, operands = tests.resolve(test)
+    return test_of(*(operand.value if isinstance(operand, ast.Literal) else value for operand in operands))
 
 
 def _test_implies(a: ast.Node, b: ast.Node) -> bool:
     """CONTAINS p implies CONTAINS q if p contains q, and likewise for prefixes, suffixes and the other direction."""
     match a, b:
-        case ast.TextTest(kind_a, ast.Attribute(), ast.Literal(p)), ast.TextTest(
-            kind_b, ast.Attribute(), ast.Literal(q)
+        case ast.Test("CONTAINS" | "STARTS WITH" | "ENDS WITH" as kind_a, (ast.Attribute(), ast.Literal(p))), ast.Test(
+            "CONTAINS" | "STARTS WITH" | "ENDS WITH" as kind_b, (ast.Attribute(), ast.Literal(q))
         ):
-            if kind_b == "CONTAINS":
-                return q in p
-            return kind_a == kind_b and values.text_test(kind_b, p, q)
-        case ast.TextTest("CONTAINS", ast.Literal(p)), ast.TextTest("CONTAINS", ast.Literal(q)):
+            return (kind_a == kind_b or kind_b == "CONTAINS") and holds(b, p) if q is not None else False
+        case ast.Test("CONTAINS", (ast.Literal(p), _)), ast.Test("CONTAINS", (ast.Literal(q), _)):
             return p in q
     return False

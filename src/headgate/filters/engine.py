@@ -25,6 +25,7 @@ from headgate.filters.rows import Batch, Family, Ints, Keys, prepare
 from headgate.language.ast import Path
 from headgate.language.forms import Cut
 from headgate.predicates import vectors
+from headgate.predicates.modes import defaults_of
 from headgate.schema import Kind, Schema, Type
 
 SLICE = 65_536
@@ -52,8 +53,8 @@ class FilterIndex:
         return frozenset(found)
 
     @cached_property
-    def _defaults(self) -> dict[Path, object]:
-        return {a.path: a.default for a in self.schema if a.default is not None}
+    def _defaults(self) -> Mapping[Path, object]:
+        return defaults_of(self.schema)
 
     def evaluate(self, columns: Columns) -> Hits:
         """Every (event, slot) that matches, sorted."""

@@ -18,18 +18,19 @@ from headgate.errors import PlanError
 from headgate.filters.dependencies import holds
 from headgate.filters.lookup import Lookup
 from headgate.filters.rows import ATTRIBUTES, SETS, Family, Ints, Keys, Reach, pack
+from headgate.filters.texts import INDEXED
 from headgate.language import ast
 from headgate.language.ast import Hole, Path
 from headgate.language.build import FORMS
 from headgate.language.forms import fill
 from headgate.predicates import values
 from headgate.predicates.cells import ALWAYS, NEVER, Cells, canonical
+from headgate.predicates.modes import defaults_of
 from headgate.predicates.normal import Complete, Lit
 from headgate.schema import Kind, Schema
 
 SHIFT = 32
 _SCALAR = (Kind.BOOLEAN, Kind.BIGINT, Kind.DOUBLE, Kind.STRING, Kind.TIMESTAMP)
-_TESTS = (ast.TextTest, ast.Like, ast.Matches)
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Interned:
 class Leaves:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._defaults = {a.path: a.default for a in schema if a.default is not None}
+        self._defaults = defaults_of(schema)
         self._numbers: dict[Lit | Complete, int] = {}
         self._templates: list[Lit | Complete] = []
         self._literals: list[dict[tuple[Any, ...], int]] = []
@@ -150,7 +151,7 @@ class Leaves:
         atom = lit.atom
         if isinstance(atom, ast.In) and isinstance(atom.operand, ast.Attribute) and self._scalar(atom.operand.path):
             return self._membership(lit, atom)
-        if isinstance(atom, _TESTS) and (path := self._tested(atom)) is not None:
+        if isinstance(atom, ast.Test) and (path := self._tested(atom)) is not None:
             tests = self._tests.setdefault(path, {})
             number = self._attribute(path).number
             reach = Reach.MEMBER if lit.truth else Reach.OUTSIDE
@@ -186,11 +187,9 @@ class Leaves:
     def _tested(self, atom: ast.Node) -> Path | None:
         """The text attribute that a test with a constant is about, if it is that simple."""
         match atom:
-            case ast.TextTest(_, ast.Attribute(path), ast.Literal(str())) | ast.TextTest(
-                _, ast.Literal(str()), ast.Attribute(path)
-            ):
+            case ast.Test(name, (ast.Attribute(path), ast.Literal(str()), *_)) if name in INDEXED:
                 pass
-            case ast.Like(ast.Attribute(path), ast.Literal(str())) | ast.Matches(ast.Attribute(path)):
+            case ast.Test(name, (ast.Literal(str()), ast.Attribute(path))) if name in INDEXED:
                 pass
             case _:
                 return None

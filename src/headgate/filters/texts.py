@@ -27,8 +27,8 @@ from ahocorasick_rs import BytesAhoCorasick
 from headgate.columns import offsets_of
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.predicates import values
 from headgate.predicates.likes import LikeShape, in_order, is_unicode, like_shape
+from headgate.predicates.likes import regex as compiled_regex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +66,7 @@ class TextLiterals(_Plain):
 
     @classmethod
     def build(cls, tests: Sequence[Node]) -> TextLiterals:
-        """From TextTest, Like and Matches nodes on one attribute. A test against NULL is never TRUE."""
+        """From tests of one attribute against constants. A test against NULL is never TRUE."""
         patterns: dict[tuple[str, str, str | LikeShape], list[int]] = {}
         for number, test in enumerate(tests):
             placed = _placed(test)
@@ -123,26 +123,31 @@ class TextLiterals(_Plain):
         return offsets_of(lengths), np.array([n for t in self.tests for n in t], np.int64)
 
 
+INDEXED = ("CONTAINS", "STARTS WITH", "ENDS WITH", "LIKE", "ILIKE", "MATCHES")
+"""The tests that are looked up here; any other is computed for each distinct value."""
+_PLACES = {"CONTAINS": "CONTAINS", "STARTS WITH": "STARTS", "ENDS WITH": "ENDS"}
 _KINDS = ("EQUALS", "STARTS", "ENDS", "CONTAINS", "LIKE", "REGEX")
 
 
 def _placed(test: Node) -> tuple[str, str, str | LikeShape] | None:
     """How a test is decided: the view of the value, the kind of look-up, the pattern. None if it is never TRUE."""
     match test:
-        case ast.TextTest(kind, ast.Literal(whole), ast.Attribute()):
-            return None if whole is None else ("reverse", kind, whole)
-        case ast.TextTest(kind, ast.Attribute(), ast.Literal(part)):
-            return None if part is None or not is_unicode(part) else ("plain", kind, part)
-        case ast.Like(ast.Attribute(), ast.Literal(pattern), escape, fold):
+        case ast.Test(name, (ast.Literal(whole), ast.Attribute())) if name in _PLACES:
+            return None if whole is None else ("reverse", _PLACES[name], whole)
+        case ast.Test(name, (ast.Attribute(), ast.Literal(part))) if name in _PLACES:
+            return None if part is None or not is_unicode(part) else ("plain", _PLACES[name], part)
+        case ast.Test("LIKE" | "ILIKE" as name, (ast.Attribute(), ast.Literal(pattern), *behind)):
             if pattern is None or not is_unicode(pattern):
                 return None
+            escape = next((e.value for e in behind if isinstance(e, ast.Literal)), None)
+            fold = name == "ILIKE"
             view, shape = "folded" if fold else "plain", like_shape(pattern, escape, fold)
             if shape.kind == "REGEX" and not shape.literal:
                 return view, "REGEX", shape.regex
             return (view, "LIKE", shape) if shape.kind in ("REGEX", "PIECES") else (view, shape.kind, shape.literal)
-        case ast.Matches(ast.Attribute(), pattern):
-            return "plain", "REGEX", pattern
-    raise AssertionError(f"{type(test).__name__} is no test of one attribute against a constant")
+        case ast.Test("MATCHES", (ast.Attribute(), ast.Literal(pattern))):
+            return None if pattern is None else ("plain", "REGEX", pattern)
+    raise AssertionError(f"{test} is no test of one attribute against a constant")
 
 
 @dataclass(frozen=True)
@@ -202,7 +207,7 @@ class _Needles(_Plain):
 
 
 def _is_like(text: bytes, pieces: tuple[bytes, ...], regex: str) -> bool:
-    return in_order(text, pieces) if pieces else values.regex(regex).search(text) is not None
+    return in_order(text, pieces) if pieces else compiled_regex(regex).search(text) is not None
 
 
 class _RegexSet:
@@ -239,7 +244,7 @@ class _RegexSet:
         if self._halves is not None:
             return self._halves[0].found(text) + self._halves[1].found(text)
         ((pattern, number),) = self._patterns
-        return [number] if values.matches(text.decode(), pattern.decode()) else []
+        return [number] if compiled_regex(pattern.decode()).search(text.decode()) is not None else []
 
     def _split(self) -> None:
         """Of a single expression there are no halves: it is searched alone, which RE2 does in any memory."""

@@ -13,12 +13,12 @@ from threading import Lock
 
 import numpy as np
 
-from headgate.graphs.conditions import Ranks
 from headgate.graphs.event import EventGraph
 from headgate.graphs.kernels import Int32, Ints, Mask, Words
 from headgate.graphs.ontology import Ontology
 from headgate.graphs.pattern import SELF, Constant, constant_of
 from headgate.graphs.terms import Literal, Term, order_of, value_of
+from headgate.predicates.ranks import Ranks
 
 _KEPT = 200_000
 """Names remembered; past that the memory starts anew."""

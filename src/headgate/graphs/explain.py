@@ -19,6 +19,7 @@ from headgate.graphs.ontology import Ontology
 from headgate.graphs.pattern import ITSELF, SELF, Named, Prefixes, Vertex, constant_of
 from headgate.graphs.terms import Literal, Term, value_of
 from headgate.language import ast
+from headgate.language.printer import print_node
 
 _SHOWN = 5
 
@@ -154,9 +155,9 @@ class _Explainer:
         for wanted in vertex.classes:
             if stated and wanted not in has:
                 return f"{shown} is {' and '.join(map(self._term, stated))}, not {self._term(wanted)}"
-        value = value_of(term) if isinstance(term, Literal) else None
+        given = {ITSELF: conditions.value(term)}
         for condition in vertex.conditions:
-            truth = conditions.truth(condition, {ITSELF: value})
+            truth = conditions.compiled(condition)(given)
             if truth is not True:
                 what = "not true" if truth is False else "a type error"
                 return f"{_expression(condition, shown)} is {what}"
@@ -182,50 +183,22 @@ class _Explainer:
         return f"_:{i}" if vertex.constant is None else self._constant(vertex.constant)
 
     def _constant(self, constant: Any) -> str:
-        return self._term(constant) if isinstance(constant, (str, Literal)) else str(constant.value)
+        return self._term(constant) if isinstance(constant, (str, Literal)) else str(constant)
 
     def _term(self, term: Term) -> str:
         if isinstance(term, Literal):
             value = value_of(term)
-            return str(term) if value is None or isinstance(value.value, str) else term.lexical
+            return str(term) if value is None or isinstance(value, str) else term.lexical
         for prefix, base in self._prefixes:
             if term.startswith("<" + base):
                 return f"{prefix}:{term[len(base) + 1 : -1]}"
         return term
 
 
-def _expression(node: ast.Node, it: str) -> str:
+def _expression(condition: ast.Node, it: str) -> str:
     """A condition as it was written, with the value in place of the variable."""
-    match node:
-        case ast.Variable():
-            return it
-        case ast.Literal(value):
-            return f"'{value}'" if isinstance(value, str) else str(value)
-        case ast.Instant(text):
-            return f"TIMESTAMP '{text}'"
-        case ast.Compare(op, left, right) | ast.Arithmetic(op, left, right):
-            return f"{_expression(left, it)} {op} {_expression(right, it)}"
-        case ast.And(items):
-            return " AND ".join(_expression(i, it) for i in items)
-        case ast.Or(items):
-            return "(" + " OR ".join(_expression(i, it) for i in items) + ")"
-        case ast.Not(operand):
-            return f"NOT {_expression(operand, it)}"
-        case ast.Between(operand, low, high):
-            return f"{_expression(operand, it)} BETWEEN {_expression(low, it)} AND {_expression(high, it)}"
-        case ast.In(operand, items):
-            return f"{_expression(operand, it)} IN ({', '.join(_expression(i, it) for i in items)})"
-        case ast.Like(operand, pattern, fold=fold):
-            return f"{_expression(operand, it)} {'ILIKE' if fold else 'LIKE'} {_expression(pattern, it)}"
-        case ast.Matches(operand, regex):
-            return f"{_expression(operand, it)} MATCHES '{regex}'"
-        case ast.TextTest(kind, whole, part):
-            words = {"CONTAINS": "CONTAINS", "STARTS": "STARTS WITH", "ENDS": "ENDS WITH"}[kind]
-            return f"{_expression(whole, it)} {words} {_expression(part, it)}"
-        case ast.IsNull(operand):
-            return f"{_expression(operand, it)} IS NULL"
-        case ast.Negate(operand):
-            return f"-{_expression(operand, it)}"
-        case ast.Function(name, operand):
-            return f"{name}({_expression(operand, it)})"
-    return type(node).__name__
+
+    def shown(node: ast.Node) -> ast.Node | None:
+        return ast.Name(it) if isinstance(node, ast.Variable) else None
+
+    return print_node(ast.rewrite(condition, shown))

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.graphs import conditions
-from headgate.graphs.conditions import Ranks
 from headgate.graphs.dictionary import Dictionary, flat
 from headgate.graphs.kernels import Int32, Ints, Mask
 from headgate.graphs.ontology import Ontology
 from headgate.graphs.pattern import Constant, Named, Pattern, Vertex
-from headgate.graphs.terms import Value
+from headgate.graphs.terms import Literal
 from headgate.language.ast import Node
+from headgate.predicates import ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +128,12 @@ def build(named: Sequence[Named], ontology: Ontology, every: Collection[int] = (
     for v in vertices:
         if v.constant is not None:
             constants.setdefault(v.constant, len(constants))
-    compared: list[Value] = []
+    compared: list[Any] = []
     for v in vertices:
         for condition in v.conditions:
-            if conditions.comparable(condition):
-                compared += conditions.constants(condition)
-    dictionary = Dictionary(ontology, classes, properties, constants, Ranks.of(compared))
+            if ranks.comparable(condition):
+                compared += ranks.constants(condition)
+    dictionary = Dictionary(ontology, classes, properties, constants, ranks.Ranks.of(compared))
     held = _vertices(vertices, dictionary)
     return PatternIndex(
         tuple(patterns),
@@ -150,11 +150,11 @@ def _vertices(vertices: list[Vertex], dictionary: Dictionary) -> Vertices:
     ranked = np.zeros(len(vertices), np.bool_)
     slow: list[tuple[Node, ...]] = []
     for i, v in enumerate(vertices):
-        fast = [c for c in v.conditions if conditions.comparable(c)]
-        slow.append(tuple(c for c in v.conditions if not conditions.comparable(c)))
-        allowed = conditions.EVERYTHING
+        fast = [c for c in v.conditions if ranks.comparable(c)]
+        slow.append(tuple(c for c in v.conditions if not ranks.comparable(c)))
+        allowed = ranks.EVERYTHING
         for c in fast:
-            allowed = conditions.intersection(allowed, dictionary.ranks.intervals(c))
+            allowed = ranks.intersection(allowed, dictionary.ranks.intervals(c))
         ranked[i] = bool(fast)
         ranges.append(allowed if fast else [])
     class_at, classes = flat([[dictionary.classes[c] for c in v.classes] for v in vertices])
@@ -211,7 +211,7 @@ def _patterns(patterns: list[Pattern], arc_m: list[list[int]], views: list[tuple
         vertices_at,
         group,
         # A numeric constant may stand for terms that differ; every other vertex holds one term.
-        np.array([not isinstance(v.constant, Value) for p in patterns for v in p.vertices], np.bool_),
+        np.array([isinstance(v.constant, str | Literal | None) for p in patterns for v in p.vertices], np.bool_),
         arcs_at,
         arc_subject,
         flat([[a.object for a in p.arcs] for p in patterns])[1],

@@ -20,7 +20,7 @@ from headgate.graphs.index import PatternIndex, asked_words
 from headgate.graphs.join import kernels as join
 from headgate.graphs.kernels import Int32, Ints, Mask, Words
 from headgate.graphs.pattern import ITSELF
-from headgate.graphs.terms import Literal, Term, order_of, python_of, value_of
+from headgate.graphs.terms import Term, order_of, python_of
 
 CHUNK = 512
 """Events that go through the kernels together, at most."""
@@ -240,12 +240,10 @@ class Matcher:
         slow = self.index.vertices.slow[vertex]
         if not slow:
             return True
-        if not isinstance(term, Literal):
-            return all(conditions.truth(c, {ITSELF: None}) is True for c in slow)
         known = self._known.get((vertex, term))
         if known is None:
-            value = value_of(term)
-            known = all(conditions.truth(c, {ITSELF: value}) is True for c in slow)
+            given = {ITSELF: conditions.value(term)}
+            known = all(conditions.compiled(c)(given) is True for c in slow)
             if len(self._known) >= _KEPT:
                 self._known.clear()
             self._known[vertex, term] = known
@@ -268,10 +266,11 @@ class Matcher:
             raise _TooMany(f"there are more than {self.limits.bindings:,} ways to match")
         joint = self.index.patterns[pattern].joint
         used = frozenset(name for c in joint for name in conditions.variables(c))
+        tests = [conditions.compiled(c) for c in joint]
         good = []
         for solution in found.tolist():
-            given = {name: _value(terms[solution[int(name)]]) for name in used}
-            if all(conditions.truth(c, given) is True for c in joint):
+            given = {name: conditions.value(terms[solution[int(name)]]) for name in used}
+            if all(test(given) is True for test in tests):
                 good.append(solution)
         for view in range(columns.view_at[pattern], columns.view_at[pattern + 1]):
             order = columns.view_vertex[columns.view_vertex_at[view] : columns.view_vertex_at[view + 1]].tolist()
@@ -284,10 +283,6 @@ class Matcher:
 
 class _TooMany(Exception):
     """A pair that has more solutions than anyone could want."""
-
-
-def _value(term: Term) -> Any:
-    return value_of(term) if isinstance(term, Literal) else None
 
 
 def _widen(vertex: Int32, width: int) -> Int32:

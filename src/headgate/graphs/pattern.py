@@ -20,25 +20,27 @@ from headgate.errors import BindingProblem, LanguageError, TypeProblem, UnknownN
 from headgate.graphs import conditions
 from headgate.graphs.terms import (
     LANG_STRING,
-    NUMBER,
     STANDARD_PREFIXES,
     STRING,
     TYPE,
     IllTyped,
     Literal,
-    Value,
     literal_of,
     value_of,
 )
 from headgate.language import ast
 from headgate.language.ast import Node
+from headgate.language.catalogue import nearest
+from headgate.predicates.values import NUMBER, kind
 
 SELF = ""
 """The property of the arc from home to itself that a pattern without arcs gets, so that every pattern has one."""
 ITSELF = "it"
 """How a condition on one vertex names it."""
 
-Constant = str | Literal | Value
+NUMBER_CLASS = "number"
+"""The datatype of the constant that stands for NaN, whatever datatype it was written in."""
+Constant = str | Literal | int | float
 """An IRI, a literal by term, or the value of a numeric literal."""
 
 
@@ -99,8 +101,8 @@ class Prefixes:
         assert isinstance(node, ast.Name)
         prefix, _, local = node.text.partition(":")
         if prefix not in self.known:
-            shown = f"the prefix {prefix}: is not declared" if prefix else "the empty prefix is not declared"
-            raise UnknownName(shown, f"write PREFIX {prefix}: <http://...>; before it", at=node.at)
+            hint = nearest(prefix, self.known, f"declare it: PREFIX {prefix}: <http://...>")
+            raise UnknownName(f"there is no prefix {prefix}:", hint, at=node.at)
         return f"<{self.known[prefix]}{local}>"
 
     def literal(self, node: ast.Literal | ast.Term) -> Literal:
@@ -114,9 +116,10 @@ class Prefixes:
 def constant_of(literal: Literal) -> Constant:
     """Numeric constants are known by their value (NaN is NaN), others by their term."""
     value = value_of(literal)
-    if value is None or value.kind != NUMBER:
+    if value is None or kind(value) != NUMBER:
         return literal
-    return value if value.value == value.value else Value(NUMBER, "NaN")
+    assert isinstance(value, int | float)
+    return value if value == value else Literal("NaN", NUMBER_CLASS)
 
 
 Key = tuple[str, Any]

@@ -12,7 +12,9 @@ import math
 import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple, NewType
+from typing import Any, NamedTuple
+
+from headgate.predicates.values import Instant
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -66,18 +68,8 @@ class Literal(NamedTuple):
 
 Term = str | Literal
 
-Instant = NewType("Instant", int)
-"""Microseconds since 1970 in UTC. In `Value` it stands behind the kind INSTANT, so it is never taken for a number."""
-
-NUMBER, TEXT, TRUTH, INSTANT = range(4)
-KINDS = ("a number", "text", "a boolean", "an instant")
-
-
-class Value(NamedTuple):
-    """What a filter sees of a literal: its kind and a Python value of that kind."""
-
-    kind: int
-    value: Any
+Value = bool | int | float | str | Instant
+"""What a filter sees of a literal. Instants are of a type of their own, so they are never taken for numbers."""
 
 
 class IllTyped(ValueError):
@@ -114,7 +106,7 @@ def value_of(literal: Literal) -> Value | None:
     """The value, or None for a datatype whose values we do not know; IllTyped if the text does not fit its datatype."""
     lexical, datatype, _ = literal
     if datatype in _TEXTS:
-        return Value(TEXT, lexical)
+        return lexical
     if datatype in _INTEGERS or datatype in _REALS or datatype in _INSTANTS or datatype == BOOLEAN:
         try:
             return _read(lexical.strip(" \t\n\r"), datatype)
@@ -127,18 +119,18 @@ def _read(text: str, datatype: str) -> Value:
     if datatype in _INTEGERS:
         if not _INTEGER_FORM.fullmatch(text) or len(text) > _DIGITS:
             raise ValueError
-        return Value(NUMBER, int(text))
+        return int(text)
     if datatype in _REALS:
         form = _DECIMAL_FORM if datatype == DECIMAL else _DOUBLE_FORM
         if not form.fullmatch(text) or len(text) > _DIGITS:
             raise ValueError
         whole, _, fraction = text.partition(".")
         if datatype == DECIMAL and not fraction.strip("0"):
-            return Value(NUMBER, int(whole or "0") if whole not in ("+", "-") else 0)
-        return Value(NUMBER, float(text))
+            return int(whole or "0") if whole not in ("+", "-") else 0
+        return float(text)
     if datatype == BOOLEAN:
-        return Value(TRUTH, _TRUTHS[text])
-    return Value(INSTANT, instant_of(text, dated=datatype == f"<{XSD}date>"))
+        return _TRUTHS[text]
+    return instant_of(text, dated=datatype == f"<{XSD}date>")
 
 
 def instant_of(text: str, *, dated: bool = False) -> Instant:
@@ -176,18 +168,20 @@ def literal_of(value: object) -> Literal:
 
 
 def python_of(term: Term) -> Any:
-    """What a binding holds: numbers, booleans and text as Python values, everything else as text."""
+    """What a binding holds: numbers, booleans, instants and text as values, everything else as text."""
     if isinstance(term, str):
         return term
     value = value_of(term)
-    return term.lexical if value is None or value.kind == INSTANT else value.value
+    return term.lexical if value is None else value
 
 
 def order_of(term: Term) -> tuple[int, Any]:
-    """The order of bindings: booleans, then numbers (NaN last), then text by code points."""
+    """The order of bindings: booleans, then numbers (NaN last), then text by code points, then instants."""
     value = python_of(term)
     if isinstance(value, bool):
         return 0, value
     if isinstance(value, str):
         return 3, value
+    if isinstance(value, Instant):
+        return 4, int(value)
     return (2, 0.0) if value != value else (1, value)

@@ -10,8 +10,8 @@ In the tree of a shape a leaf holds a `Hole` where a text of that shape holds a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 Path = tuple[str, ...]
@@ -126,10 +126,10 @@ class Negate(Node):
 
 @dataclass(frozen=True, slots=True)
 class Function(Node):
-    """LOWER, UPPER, LENGTH or ABS."""
+    """A function by its name in capitals: LOWER(a). `predicates.functions` says what each means."""
 
     name: str
-    operand: Node
+    operands: tuple[Node, ...]
 
 
 # -------------------------------------------------------------- predicates
@@ -158,28 +158,14 @@ class In(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Like(Node):
-    """LIKE, and ILIKE if `fold`."""
+class Test(Node):
+    """A test written in words between its operands: `a STARTS WITH b`, `a LIKE 'x' ESCAPE '!'`. The name is the words
+    behind the first operand, in capitals. `predicates.tests` says what each means."""
 
-    operand: Node
-    pattern: Node
-    escape: str | None = None
-    fold: bool = False
+    __test__ = False  # pytest: not a test case
 
-
-@dataclass(frozen=True, slots=True)
-class TextTest(Node):
-    """`kind` is CONTAINS, STARTS or ENDS: does `whole` contain, start with or end with `part`?"""
-
-    kind: str
-    whole: Node
-    part: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Matches(Node):
-    operand: Node
-    pattern: str
+    name: str
+    operands: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,6 +393,8 @@ Statement = CreateStream | Prefix | CreateOntology | CreateSubscription | Drop
 
 DUR = "DUR()"
 """The attribute that holds the length of an event or run; not a name that a text can hold by accident."""
+RUN = "RUN()"
+"""Heads the paths of what a run holds, where they stand beside those of the incoming event."""
 TRUE = Literal(True)
 
 UNITS = {
@@ -427,3 +415,22 @@ def walk(node: Node) -> Iterator[Node]:
         top = stack.pop()
         yield top
         stack += reversed(top.children())
+
+
+def rewrite(node: Node, change: Callable[[Node], Node | None]) -> Node:
+    """The tree with the nodes replaced for which `change` gives another."""
+    changed = change(node)
+    if changed is not None:
+        return changed
+    changes: dict[str, Any] = {}
+    for name in names_of(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            made = rewrite(value, change)
+            if made is not value:
+                changes[name] = made
+        elif type(value) is tuple and any(isinstance(v, Node) for v in value):
+            parts = [rewrite(v, change) if isinstance(v, Node) else v for v in value]
+            if any(p is not v for p, v in zip(parts, value, strict=True)):
+                changes[name] = tuple(parts)
+    return replace(node, **changes) if changes else node

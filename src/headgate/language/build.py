@@ -17,9 +17,7 @@ from headgate.errors import LanguageError, SyntaxProblem
 from headgate.language import ast
 from headgate.language.ast import Hole, Node
 from headgate.language.tokens import Tokens
-
-FUNCTIONS = frozenset({"LOWER", "UPPER", "LENGTH", "ABS"})
-AGGREGATES = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX", "FIRST", "LAST", "STDDEV", "COLLECT"})
+from headgate.language.vocabulary import AGGREGATES, FUNCTIONS
 
 
 def negative(value: Any) -> Any:
@@ -162,27 +160,14 @@ class Build(Transformer[Any, Node]):
     def in_(self, c: list[Any]) -> Node:
         return ast.In(c[0], tuple(c[1:]), at=_at(c[0]))
 
-    def like(self, c: list[Any]) -> Node:
-        return self._like(c, fold=False)
+    def words(self, c: list[Any]) -> tuple[str, tuple[Node, ...]]:
+        """The words that name a test, and the operands behind them."""
+        first = next(i for i, part in enumerate(c) if isinstance(part, Node))
+        return " ".join(str(word).upper() for word in c[:first]), tuple(part for part in c if isinstance(part, Node))
 
-    def ilike(self, c: list[Any]) -> Node:
-        return self._like(c, fold=True)
-
-    def _like(self, c: list[Any], fold: bool) -> Node:
-        escape = None if c[2] is None else self.leaf(c[2])
-        return ast.Like(c[0], c[1], escape, fold, at=_at(c[0]))
-
-    def contains(self, c: list[Any]) -> Node:
-        return ast.TextTest("CONTAINS", *c, at=_at(c[0]))
-
-    def starts(self, c: list[Any]) -> Node:
-        return ast.TextTest("STARTS", *c, at=_at(c[0]))
-
-    def ends(self, c: list[Any]) -> Node:
-        return ast.TextTest("ENDS", *c, at=_at(c[0]))
-
-    def matches(self, c: list[Any]) -> Node:
-        return ast.Matches(c[0], self.leaf(c[1]), at=_at(c[0]))
+    def test(self, c: list[Any]) -> Node:
+        operand, (name, behind) = c
+        return ast.Test(name, (operand, *behind), at=_at(operand))
 
     def is_null(self, c: list[Any]) -> Node:
         return ast.IsNull(c[0], at=_at(c[0]))
@@ -220,10 +205,12 @@ class Build(Transformer[Any, Node]):
         name, arguments = c
         meant, at = self._meant(name), _at(name)
         items = tuple(arguments or ())
-        if meant.upper() in FUNCTIONS:
-            if len(items) != 1:
-                raise SyntaxProblem(f"{meant.upper()} takes one argument, not {len(items)}", at=at)
-            return ast.Function(meant.upper(), items[0], at=at)
+        wanted = FUNCTIONS.get(meant.upper())
+        if wanted is not None:
+            if len(items) != wanted:
+                count = "one argument" if wanted == 1 else f"{wanted} arguments"
+                raise SyntaxProblem(f"{meant.upper()} takes {count}, not {len(items)}", at=at)
+            return ast.Function(meant.upper(), items, at=at)
         if meant.upper() == "ALL" and len(items) == 1:
             if not isinstance(items[0], ast.Attribute):
                 raise SyntaxProblem("ALL takes an ARRAY attribute", "write ALL(name)", at=at)
@@ -433,7 +420,7 @@ for _rule, _op in (("eq", "="), ("ne", "<>"), ("lt", "<"), ("le", "<="), ("gt", 
     setattr(Build, _rule, _comparison(_op))
 for _rule, _op in (("plus", "+"), ("minus", "-"), ("times", "*"), ("divide", "/"), ("modulo", "%")):
     setattr(Build, _rule, _arithmetic(_op))
-for _rule in ("between", "like", "ilike", "contains", "matches"):
+for _rule in ("between", "test"):
     setattr(Build, f"not_{_rule}", _negated(_rule))
 Build.not_in = _negated("in_")  # type: ignore[attr-defined]  # one line a rule, as in the grammar
 Build.is_not_null = _negated("is_null")  # type: ignore[attr-defined]  # as above

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from headgate.errors import LanguageError
+from headgate.errors import LanguageError, SyntaxProblem
 from headgate.language import ast
 from headgate.language.ast import Hole, Node
 from headgate.language.build import FORMS, value_of
@@ -42,6 +42,8 @@ class Form:
     """Some literal must be looked at in every text: a regular expression, a time, an escape, a constant to compute."""
     late: bool
     """It calls an operator, matches a GRAPH, or constrains their variables."""
+    settled: bool = False
+    """No literal can make it wrong: if it is right in one text, it is right in all."""
 
     def fill(self, literals: tuple[Any, ...], shift: int = 0) -> Node:
         """The atom of one text. `shift` moves its token numbers to where it stands."""
@@ -131,8 +133,12 @@ def cut(tokens: Tokens) -> Cut:
             return _plain(tokens) or _Cutter(tokens).cut()
         except (_NotPlain, LanguageError):
             pass
-    parse_tokens(tokens)
-    raise AssertionError("the grammar accepts what could not be cut: " + tokens.source[:200])
+    if isinstance(parse_tokens(tokens), ast.Pattern):
+        raise tokens.error(SyntaxProblem("this is a sequence, not a filter", "write a predicate", at=0))
+    raise tokens.error(SyntaxProblem("this is a statement, not the body of a subscription", _NO_STATEMENT, at=0))
+
+
+_NO_STATEMENT = "write a predicate, or SELECT ... FROM ...; extend() runs statements"
 
 
 _AND, _OR, _NOT, _LPAR, _RPAR = (CODES[kind] for kind in ("AND", "OR", "NOT", "LPAR", "RPAR"))
@@ -196,7 +202,7 @@ class _Fragments(dict[str, "tuple[Form, tuple[Any, ...], int] | None"]):
             found = None
             if _ATOMS.fullmatch(tokens.codes):
                 found = (*_piece(tokens, 0, len(tokens))[:2], len(tokens))
-        except LanguageError:
+        except (_NotPlain, LanguageError):
             found = None
         if len(text) <= _LONGEST:
             if len(self) >= _MOST:
@@ -421,23 +427,48 @@ def _form(tokens: Tokens, start: int, stop: int, literals: tuple[int, ...]) -> F
             return Hole(numbers[hole.token], hole.form)
         return FORMS[hole.form](value_of(part, hole.token))
 
-    body = fill(reduce_holes(part), name_or_hole)
+    reduced = reduce_holes(part)
+    if isinstance(reduced, ast.Statement | ast.Pattern):
+        raise _NotPlain
+    body = fill(reduced, name_or_hole)
     below = list(ast.walk(body))  # a condition among the operands stays there: the type check refuses it
     return Form(
         body,
         is_particular(body),
-        any(isinstance(n, ast.Call | ast.Graph | ast.Variable) for n in below),
+        late := any(isinstance(n, ast.Call | ast.Graph | ast.Variable) for n in below),
+        not late and not any(map(_judged_by_literals, below)),
     )
 
 
+def _judged_by_literals(node: Node) -> bool:
+    """Whether a literal in it can be wrong by itself: too large to compute with, no time, no regular expression."""
+    if isinstance(node, ast.Arithmetic | ast.Negate | ast.Function):
+        return any(isinstance(operand, ast.Literal) for operand in node.children())
+    if isinstance(node, ast.Test):
+        plain = node.name in _LIKES and len(node.operands) == _WITHOUT_ESCAPE
+        return not plain and node.name not in _ANY_TEXT
+    return isinstance(node, ast.Instant | ast.Span)
+
+
 def is_particular(body: Node) -> bool:
-    below = ast.walk(body)
-    return any(isinstance(n, _PARTICULAR) or (isinstance(n, ast.In) and len(n.items) > _LONG) for n in below)
+    for n in ast.walk(body):
+        match n:
+            case ast.Test(name) if name not in _ANY_TEXT:
+                return True
+            case ast.In(_, items) if len(items) > _LONG:
+                return True
+        if isinstance(n, _PARTICULAR):
+            return True
+    return False
 
 
 _LONG = 16
 """A longer IN is one look-up in a set rather than an equality for each item."""
-_PARTICULAR = (ast.Matches, ast.Instant, ast.Like, ast.Span, ast.Arithmetic, ast.Negate)
+_PARTICULAR = (ast.Instant, ast.Span, ast.Arithmetic, ast.Negate)
+_ANY_TEXT = ("CONTAINS", "STARTS WITH", "ENDS WITH")
+"""Tests whose constants may be any text; those of others are patterns, which may be wrong."""
+_LIKES, _WITHOUT_ESCAPE = ("LIKE", "ILIKE"), 2
+"""Any text is a pattern of LIKE; only an ESCAPE can make one wrong."""
 
 
 def fill(value: T, leaf: Callable[[Hole], Any], shift: int = 0) -> T:

@@ -119,25 +119,21 @@ _TIGHTNESS: dict[type[Node], int] = {
     ast.Or: _OR,
     ast.And: _AND,
     ast.Not: _NOT,
-    **dict.fromkeys((ast.Compare, ast.Between, ast.In, ast.Like, ast.TextTest, ast.Matches, ast.IsNull), _COMPARISON),
+    **dict.fromkeys((ast.Compare, ast.Between, ast.In, ast.Test, ast.IsNull), _COMPARISON),
     ast.Negate: _UNARY,
 }
-_NEGATED = (ast.Between, ast.In, ast.Like, ast.Matches, ast.IsNull)
+_NEGATED = (ast.Between, ast.In, ast.Test, ast.IsNull)
 """Predicates with a form of their own for NOT."""
 
 
 def _tightness(node: Node) -> int:
     if isinstance(node, ast.Arithmetic):
         return _SUM if node.op in "+-" else _PRODUCT
-    if isinstance(node, ast.Not) and _inverted(node.operand):
+    if isinstance(node, ast.Not) and isinstance(node.operand, _NEGATED):
         return _COMPARISON
     if isinstance(node, ast.Literal) and isinstance(node.value, int | float) and repr(node.value)[0] == "-":
         return _UNARY
     return _TIGHTNESS.get(type(node), _PRIMARY)
-
-
-def _inverted(node: Node) -> bool:
-    return isinstance(node, _NEGATED) or (isinstance(node, ast.TextTest) and node.kind == "CONTAINS")
 
 
 def _inside(node: Node, least: int) -> str:
@@ -168,7 +164,7 @@ def _(node: ast.Negate) -> str:
 
 @_prints(ast.Function)
 def _(node: ast.Function) -> str:
-    return f"{node.name}({_inside(node.operand, _SUM)})"
+    return f"{node.name}({_listed(node.operands)})"
 
 
 @_prints(ast.Call)
@@ -181,7 +177,7 @@ def _(node: ast.Compare) -> str:
     return f"{_inside(node.left, _SUM)} {node.op} {_inside(node.right, _SUM)}"
 
 
-@_prints(ast.Between, ast.In, ast.Like, ast.TextTest, ast.Matches, ast.IsNull)
+@_prints(ast.Between, ast.In, ast.Test, ast.IsNull)
 def _(node: Node) -> str:
     return _comparison(node)
 
@@ -193,15 +189,9 @@ def _comparison(node: Node, invert: str = "") -> str:
             return f"{_inside(operand, _SUM)} {invert}BETWEEN {_inside(low, _SUM)} AND {_inside(high, _SUM)}"
         case ast.In(operand, items):
             return f"{_inside(operand, _SUM)} {invert}IN ({_listed(items)})"
-        case ast.Like(operand, pattern, escape, fold):
-            tail = "" if escape is None else f" ESCAPE {_text(escape)}"
-            word = "ILIKE" if fold else "LIKE"
-            return f"{_inside(operand, _SUM)} {invert}{word} {_inside(pattern, _SUM)}{tail}"
-        case ast.TextTest(kind, whole, part):
-            word = kind if kind == "CONTAINS" else f"{kind} WITH"
-            return f"{_inside(whole, _SUM)} {invert}{word} {_inside(part, _SUM)}"
-        case ast.Matches(operand, pattern):
-            return f"{_inside(operand, _SUM)} {invert}MATCHES {_text(pattern)}"
+        case ast.Test(name, (operand, other, *escape)):
+            tail = f" ESCAPE {_inside(escape[0], _SUM)}" if escape else ""
+            return f"{_inside(operand, _SUM)} {invert}{name} {_inside(other, _SUM)}{tail}"
         case ast.IsNull(operand):
             return f"{_inside(operand, _SUM)} IS {invert}NULL"
     raise AssertionError(f"{type(node).__name__} is no comparison")
@@ -209,7 +199,7 @@ def _comparison(node: Node, invert: str = "") -> str:
 
 @_prints(ast.Not)
 def _(node: ast.Not) -> str:
-    if _inverted(node.operand):
+    if isinstance(node.operand, _NEGATED):
         return _comparison(node.operand, "NOT ")
     return f"NOT {_inside(node.operand, _NOT)}"
 

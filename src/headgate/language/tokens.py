@@ -24,8 +24,8 @@ RESERVED = (
     "IN", "IS", "LIKE", "NEXT", "NOT", "NULL", "OR", "SELECT", "TRUE", "UNION",
 )  # fmt: skip
 SOFT = (
-    "CONTAINS", "DEFAULT", "ENDS", "ESCAPE", "HOM", "INIT", "MATCHES", "ON", "ONTOLOGY", "PREFIX", "PUBLISH", "STARTS",
-    "STREAM", "SUBSCRIPTION", "TIME", "WITH", "WITHIN",
+    "CIDR", "CONTAINS", "DEFAULT", "ENDS", "ESCAPE", "HOM", "INIT", "MATCHES", "ON", "ONTOLOGY", "PREFIX", "PUBLISH",
+    "STARTS", "STREAM", "SUBSCRIPTION", "TIME", "WITH", "WITHIN",
 )  # fmt: skip
 SYMBOLS = {
     "(": "LPAR", ")": "RPAR", "{": "LBRACE", "}": "RBRACE", "[": "LSQB", "]": "RSQB",

@@ -1,13 +1,14 @@
 """The late step: subscriptions that ask an operator or match a GRAPH, for the events on which they are still open.
 
 The filters go first. Every late condition is taken to hold, whichever way it is wanted; where even then the rest fails,
-nothing more is asked. For the pairs that are left, graphs are matched once per event and pattern, and the operators'
-scheduler decides the residual formulas with as few calls as it can.
+nothing more is asked. For the pairs that are left, graphs are matched once per event and pattern. A subscription that
+waits for graphs alone is decided by their answers; where calls are needed too, the operators' scheduler decides the
+residual formulas with as few calls as it can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,16 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
-from headgate.engine import Hits
+from headgate.engine import Binding, Hits
+from headgate.errors import HeadgateError
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.graphs.engine import GraphEngine, GraphHits, GraphIndex
 from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.forms import cut_node
 from headgate.operators.answer import FAILS, HOLDS, MISSING, TRUE, Answer, row_order
-from headgate.operators.engine import Batch, Given, OperatorEngine, Outcome
-from headgate.operators.index import OperatorIndex, present
-from headgate.operators.predicate import Predicate
+from headgate.operators.body import Both, Early, Either, Formula, Join, Late
+from headgate.operators.engine import Batch, Failure, Given, OperatorEngine, Outcome
+from headgate.operators.index import OperatorIndex
+from headgate.operators.predicate import Key, Predicate
+from headgate.predicates.modes import logic, with_demands
 from headgate.schema import Schema
 
 
@@ -63,6 +67,10 @@ class LateIndex:
     graphs: GraphEngine
     patterns: GraphIndex | None
     pattern_of: Mapping[Predicate, int]
+    calls: NDArray[np.bool_]
+    """Which slots ask an operator."""
+    only: NDArray[np.int32]
+    """For each slot the one pattern that decides it, once the filters have left it open; -1 if there is more to it."""
 
     @cached_property
     def needs(self) -> frozenset[Path]:
@@ -78,18 +86,62 @@ class LateIndex:
         if not len(asked):
             return Hits.none(), []
         local = Hits(np.searchsorted(rows, asked.event), asked.slot)
-        outcome, failed, _ = self._run(columns, part, rows, local)
-        hits, more = _told(outcome, rows)
+        given, failed = self._graphs(columns, rows)
+        early = self.early.evaluate(part) if self.early is not None else None
+        batch = self.engine.batch(self.operators, part, early, None if given is None else given.answer)
+        hits, more = _told(self._decide(batch, given, local), rows)
         return hits, failed + more
 
-    def open(self, columns: Columns) -> Open:
-        """What the cheap parts leave open, to be asked by and by."""
+    def _decide(self, batch: Batch, given: GraphAnswers | None, asked: Hits) -> Outcome:
+        """Those of some pairs that hold: by the graphs where these decide, else by the scheduler of the operators."""
+        calls = self.calls[asked.slot]
+        outcomes = [batch.ask(_where(asked, calls))] if calls.any() else []
+        if given is not None and not calls.all():
+            alone = _where(asked, ~calls)
+            simple = self.only[alone.slot] >= 0
+            outcomes.append(self._by_pattern(given, _where(alone, simple)))
+            outcomes.append(self._by_formula(batch, given, _where(alone, ~simple)))
+        return _joined(outcomes)
+
+    def _by_pattern(self, given: GraphAnswers, asked: Hits) -> Outcome:
+        """Pairs that one pattern decides."""
+        rows, failed = given.rows(asked.event, self.only[asked.slot])
+        held = rows >= 0
+        binding = [given.hits.binding[i] for i in rows[held].tolist()] if given.hits.binding is not None else None
+        failures = [
+            Failure(
+                int(asked.event[i]),
+                int(asked.slot[i]),
+                given.problems[int(asked.event[i]), int(self.only[asked.slot[i]])],
+            )
+            for i in np.flatnonzero(failed).tolist()
+        ]
+        return Outcome(Hits(asked.event[held], asked.slot[held], binding), failures)
+
+    def _by_formula(self, batch: Batch, given: GraphAnswers, asked: Hits) -> Outcome:
+        """Pairs that several patterns, or conditions on their variables, decide."""
+        event, slot, binding, failures = [], [], [], []
+        for e, s in zip(asked.event.tolist(), asked.slot.tolist(), strict=True):
+            verdict = batch.by_answers(e, s, given.answer)
+            if isinstance(verdict, Failure):
+                failures.append(verdict)
+            elif verdict is not None:
+                event.append(e)
+                slot.append(s)
+                binding.append(verdict)
+        return Outcome(Hits(np.array(event, np.int64), np.array(slot, np.int32), binding), failures)
+
+    def open(self, columns: Columns, answered: Sequence[dict[Key, Answer]] | None = None) -> Open:
+        """What the cheap parts leave open, to be asked by and by. `answered` has the answers of calls that were made
+        before, for each row; rows that stand for one event share theirs."""
         asked, rows, part = self._open(columns)
         if not len(asked):
-            return Open(asked, rows, None, [])
-        answers, failed = self._graphs(columns, rows)
+            return Open(asked, rows, self, None, None, [])
+        given, failed = self._graphs(columns, rows)
         early = self.early.evaluate(part) if self.early is not None else None
-        return Open(asked, rows, self.engine.batch(self.operators, part, early, answers), failed)
+        known = None if answered is None else [answered[row] for row in rows.tolist()]
+        batch = self.engine.batch(self.operators, part, early, None if given is None else given.answer, known)
+        return Open(asked, rows, self, batch, given, failed)
 
     def _open(self, columns: Columns) -> tuple[Hits, NDArray[np.int64], Columns]:
         """The pairs that are open, the events they are about, and these alone."""
@@ -101,17 +153,13 @@ class LateIndex:
         """What is done for the first event of some columns, with every answer: for explanations."""
         one = columns.slice(0, 1)
         asked = self.possible.evaluate(one)
-        outcome, failed, given = self._run(one, one, np.zeros(1, np.int64), asked, trace=True)
+        answers, failed = self._graphs(one, np.zeros(1, np.int64))
+        given = None if answers is None else answers.answer
+        early = self.early.evaluate(one) if self.early is not None else None
+        outcome = self.engine.run(self.operators, one, asked, early=early, given=given, trace=True)
         return Trace(frozenset(asked.slot.tolist()), outcome, failed, given)
 
-    def _run(
-        self, columns: Columns, part: Columns, rows: NDArray[np.int64], asked: Hits, *, trace: bool = False
-    ) -> tuple[Outcome, list[Failed], Given | None]:
-        answers, failed = self._graphs(columns, rows)
-        early = self.early.evaluate(part) if self.early is not None else None
-        return self.engine.run(self.operators, part, asked, early=early, given=answers, trace=trace), failed, answers
-
-    def _graphs(self, columns: Columns, rows: NDArray[np.int64]) -> tuple[Given | None, list[Failed]]:
+    def _graphs(self, columns: Columns, rows: NDArray[np.int64]) -> tuple[GraphAnswers | None, list[Failed]]:
         """The answers of all GRAPH patterns on some events, which are counted as in `rows`.
 
         The whole batch is handed on, for its graphs are read once for all segments.
@@ -120,15 +168,56 @@ class LateIndex:
             return None, []
         hits = self.graphs.evaluate(self.patterns, columns, rows=rows)
         hits = replace(hits, event=np.searchsorted(rows, hits.event), unknown=np.searchsorted(rows, hits.unknown))
-        found = _answers(hits, self.pattern_of)
-        unknown = frozenset(hits.unknown.tolist())
-        numbers = self.pattern_of
+        problems = {
+            (int(np.searchsorted(rows, t.event)), t.slot): GraphGivenUp(t.reason)
+            for t in hits.troubles
+            if t.slot is not None
+        }
+        unreadable = [Failed(t.event, None, t.reason, t.code) for t in hits.troubles if t.slot is None]
+        return GraphAnswers(hits, self.pattern_of, problems), unreadable
 
-        def given(event: int, predicate: Predicate) -> Answer:
-            answer = found.get((event, numbers[predicate]))
-            return answer if answer is not None else MISSING if event in unknown else FAILS
 
-        return given, [Failed(t.event, None, t.reason, t.code) for t in hits.troubles]
+class GraphGivenUp(HeadgateError):
+    """A pattern whose search in an event exceeded a limit, so that nobody knows whether it matches."""
+
+    code = "limit"
+
+
+@dataclass(frozen=True, eq=False)
+class GraphAnswers:
+    """The answers of all GRAPH patterns on some events; `hits` count the events from 0."""
+
+    hits: GraphHits
+    pattern_of: Mapping[Predicate, int]
+    problems: Mapping[tuple[int, int], GraphGivenUp]
+    """What was given up, by event and pattern."""
+
+    def rows(self, event: NDArray[np.int64], pattern: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """For pairs of an event and a pattern the first row of `hits` that answers, -1 if none does; and what failed."""
+        wide = len(self.pattern_of)
+        have = self.hits.event * wide + self.hits.slot
+        wanted = event * wide + pattern
+        at = np.searchsorted(have, wanted)
+        there = at < len(have)
+        there[there] = have[at[there]] == wanted[there]
+        failed = np.isin(wanted, [e * wide + p for e, p in self.problems])
+        return np.where(there & ~failed, at, -1), failed
+
+    def answer(self, event: int, predicate: Predicate) -> Answer:
+        number = self.pattern_of[predicate]
+        problem = self.problems.get((event, number))
+        if problem is not None:
+            return Answer.failed(problem)
+        answer = self._answers.get((event, number))
+        return answer if answer is not None else MISSING if event in self._unknown else FAILS
+
+    @cached_property
+    def _unknown(self) -> frozenset[int]:
+        return frozenset(self.hits.unknown.tolist())
+
+    @cached_property
+    def _answers(self) -> dict[tuple[int, int], Answer]:
+        return _answers(self.hits, self.pattern_of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,16 +227,43 @@ class Open:
 
     pairs: Hits
     rows: NDArray[np.int64]
+    index: LateIndex
     batch: Batch | None
+    given: GraphAnswers | None
     failed: list[Failed]
     """Events that could not be read as graphs."""
+
+    def answered(self, row: int) -> dict[Key, Answer]:
+        """The answers of the calls about an event, by key."""
+        at = int(np.searchsorted(self.rows, row))
+        there = self.batch is not None and at < len(self.rows) and self.rows[at] == row
+        return self.batch.known(at)[1] if there and self.batch is not None else {}
 
     def ask(self, pairs: Hits) -> tuple[Hits, list[Failed]]:
         """Those of the pairs that hold, and what could not be decided."""
         if self.batch is None or not len(pairs):
             return Hits.none(), []
         local = np.searchsorted(self.rows, pairs.event)
-        return _told(self.batch.ask(Hits(local, pairs.slot)), self.rows)
+        return _told(self.index._decide(self.batch, self.given, Hits(local, pairs.slot)), self.rows)
+
+
+def _where(pairs: Hits, chosen: NDArray[np.bool_]) -> Hits:
+    return Hits(pairs.event[chosen], pairs.slot[chosen])
+
+
+def _joined(outcomes: Sequence[Outcome]) -> Outcome:
+    """The outcomes of different pairs as one."""
+    outcomes = [o for o in outcomes if len(o.hits) or o.failures]
+    if len(outcomes) == 1:
+        return outcomes[0]
+    event = np.concatenate([np.empty(0, np.int64), *(o.hits.event for o in outcomes)])
+    slot = np.concatenate([np.empty(0, np.int32), *(o.hits.slot for o in outcomes)])
+    order = np.lexsort((slot, event))
+    binding: list[Binding] | None = None
+    if any(o.hits.binding is not None for o in outcomes):
+        listed = [b for o in outcomes for b in (o.hits.binding if o.hits.binding is not None else [{}] * len(o.hits))]
+        binding = [listed[i] for i in order.tolist()]
+    return Outcome(Hits(event[order], slot[order], binding), [f for o in outcomes for f in o.failures])
 
 
 def _told(outcome: Outcome, rows: NDArray[np.int64]) -> tuple[Hits, list[Failed]]:
@@ -182,19 +298,44 @@ def compile_late(
     """Compile the late subscriptions of a stream: bodies, each with its missing-mode."""
     operators = engine.compile([b for b, _ in bodies], missing=[m for _, m in bodies], schema=schema)
     possible = compile_filters(
-        (
-            (cut_node(_possible(present(b, m, schema), True)), "default" if m == "default" else "null")
-            for b, m in bodies
-        ),
+        ((cut_node(_possible(with_demands(m, b, schema), True)), logic(m)) for b, m in bodies),
         schema,
     )
     early = compile_filters(((cut_node(n), m) for n, m in operators.early), schema) if operators.early else None
-    patterns = [p for p in operators.predicates if p.graph is not None]
+    patterns = {p: i for i, p in enumerate(p for p in operators.predicates if p.graph is not None)}
+    calls = np.array([any(isinstance(n, ast.Call) for n in ast.walk(b)) for b, _ in bodies], np.bool_)
+    only = np.full(len(bodies), -1, np.int32)
+    for slot, formula in enumerate(operators.formulas):
+        alone = None if calls[slot] else _alone(formula)
+        if alone is not None:
+            only[slot] = patterns[alone]
     index = None
     if patterns:
-        wanted = [i for i, p in enumerate(patterns) if p.variables]
-        index = graphs.compile([p.graph for p in patterns if p.graph is not None], every=wanted)
-    return LateIndex(engine, operators, possible, early, graphs, index, {p: i for i, p in enumerate(patterns)})
+        joined = {p for f, o in zip(operators.formulas, only.tolist(), strict=True) if o < 0 for p in _predicates(f)}
+        every = [i for p, i in patterns.items() if p.variables and p in joined]
+        index = graphs.compile([p.graph for p in patterns if p.graph is not None], every=every)
+    return LateIndex(engine, operators, possible, early, graphs, index, patterns, calls, only)
+
+
+def _alone(formula: Formula) -> Predicate | None:
+    """The pattern that decides a formula where the filters have left it open, if there is one."""
+    items = formula.items if isinstance(formula, Both) else (formula,)
+    late = [item for item in items if not isinstance(item, Early)]
+    match late:
+        case [Late(predicate, True)]:
+            return predicate
+    return None
+
+
+def _predicates(formula: Formula) -> Iterator[Predicate]:
+    match formula:
+        case Late(predicate):
+            yield predicate
+        case Join(calls):
+            yield from (call.predicate for call in calls)
+        case Both(items) | Either(items):
+            for item in items:
+                yield from _predicates(item)
 
 
 def is_late(node: Node) -> bool:

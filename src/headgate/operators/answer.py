@@ -1,8 +1,8 @@
 """What an operator answered: a truth, and for variables the rows of values that satisfy it.
 
 Operators are foreign code. What they return is checked here, once, before anything relies on it: a wrong return is an
-error of the operator, never a wrong match. Values are made plain (NumPy scalars become Python's, an instant becomes
-microseconds), duplicates go, and the order of the rows is fixed so that "the least binding" means one thing everywhere.
+error of the operator, never a wrong match. Values are made plain (NumPy scalars become Python's, a datetime becomes an
+Instant), duplicates go, and the order of the rows is fixed so that "the least binding" means one thing everywhere.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from headgate.errors import HeadgateError
+from headgate.predicates.values import Instant
 
 Row = tuple[Any, ...]
 
@@ -60,7 +61,7 @@ def plain(value: Any) -> Any:
         return plain(value.item())
     if isinstance(value, datetime):
         moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // timedelta(microseconds=1)
+        return Instant((moment - _EPOCH) // timedelta(microseconds=1))
     raise WrongReturn(
         f"a value of type {type(value).__name__} cannot be bound to a variable",
         "bind None, bool, int, float, str, bytes or datetime",
@@ -68,11 +69,13 @@ def plain(value: Any) -> Any:
 
 
 def order(value: Any) -> tuple[int, Any]:
-    """The key that orders values of any type: NULL, booleans, numbers with NaN last, text, bytes."""
+    """The key that orders values of any type: NULL, booleans, numbers with NaN last, text, bytes, instants."""
     if value is None:
         return (0, 0)
     if isinstance(value, bool):
         return (1, value)
+    if isinstance(value, Instant):
+        return (6, int(value))
     if isinstance(value, int | float):
         return (3, 0) if value != value else (2, value)
     return (4, value) if isinstance(value, str) else (5, value)

@@ -15,14 +15,21 @@ from typing import Any
 
 from headgate.errors import HeadgateError
 from headgate.language import ast
+from headgate.language.ast import Node, Path
 from headgate.operators.answer import ERROR, FALSE, TRUE, Answer, order
 from headgate.operators.body import Both, Early, Either, Formula, Join, Late, variables
-from headgate.operators.constraint import Read, Truth, compile_constraint, join_key
 from headgate.operators.predicate import Predicate
+from headgate.predicates.rows import Truth, compile_truth
+from headgate.predicates.values import join_key
 
 Binding = dict[str, Any]
 Ask = Callable[[Predicate], Answer | None]
 """What a predicate was answered on this event; None if nobody asked."""
+
+Read = Callable[[Path], Any]
+"""The value of an attribute of the event at hand, None where missing."""
+Compile = Callable[[Node], Truth]
+"""Compiles a constraint in the mode of its subscription."""
 
 BINDINGS = 100_000
 """How many combinations a join may hold at a time."""
@@ -34,16 +41,31 @@ class TooManyBindings(HeadgateError):
     code = "operator.bindings"
 
 
+class BoundRow:
+    """An event with the variables that calls have bound."""
+
+    __slots__ = ("_binding", "attribute")
+
+    def __init__(self, binding: Mapping[str, Any], read: Read) -> None:
+        self._binding, self.attribute = binding, read
+
+    def variable(self, name: str) -> Any:
+        return self._binding[name]
+
+    def decided(self, slot: int) -> bool:
+        raise AssertionError(f"nothing has decided slot {slot}")
+
+
 class CompiledJoin:
     """A join with its constraints compiled, each tested as soon as its variables are bound."""
 
-    def __init__(self, join: Join, missing: str = "null", limit: int = BINDINGS) -> None:
+    def __init__(self, join: Join, compiled: Compile = compile_truth, limit: int = BINDINGS) -> None:
         self._calls = join.calls
         self._limit = limit
         self._constraints: list[tuple[frozenset[str], Truth]] = [
             (
                 frozenset(n.name for n in ast.walk(node) if isinstance(n, ast.Variable)),
-                compile_constraint(node, missing),
+                compiled(node),
             )
             for node in join.constraints
         ]
@@ -56,8 +78,8 @@ class CompiledJoin:
             if answer is None or answer.truth == ERROR:
                 return -1 if answer is None else ERROR
             for row in answer.rows:
-                binding = dict(zip(call.names, row, strict=True))
-                if all(holds(binding, read) is True for _, holds in self._constraints):
+                bound = BoundRow(dict(zip(call.names, row, strict=True)), read)
+                if all(holds(bound) is True for _, holds in self._constraints):
                     return TRUE
             return FALSE
         found, whole = self.solve(ask, read)
@@ -92,7 +114,7 @@ class CompiledJoin:
             for i, (needs, holds) in enumerate(self._constraints):
                 if not tested[i] and needs <= bound.keys():
                     tested[i] = True
-                    found = [b for b in found if holds(b, read) is True]
+                    found = [b for b in found if holds(BoundRow(b, read)) is True]
         return found, len(known) == len(self._calls)
 
     def _joined(
@@ -132,17 +154,41 @@ def binding_order(binding: Mapping[str, Any]) -> tuple[Any, ...]:
 class Output:
     """Gives the bindings of one subscription on events that it matched."""
 
-    def __init__(self, formula: Formula, missing: str = "null", *, every: bool = False, limit: int = BINDINGS) -> None:
+    def __init__(
+        self, formula: Formula, compiled: Compile = compile_truth, *, every: bool = False, limit: int = BINDINGS
+    ) -> None:
         self._formula = formula
         self._every = every
         self._limit = limit
-        self._joins = {id(f): CompiledJoin(f, missing, limit) for f in _walk(formula) if isinstance(f, Join)}
+        self._joins = {id(f): CompiledJoin(f, compiled, limit) for f in _walk(formula) if isinstance(f, Join)}
         self.empty = not variables(formula)
 
     def bindings(self, ask: Ask, early: Callable[[Early], bool], read: Read) -> list[Binding]:
         """One binding, or all of them; nothing where the formula does not hold."""
         found = self._of(self._formula, ask, early, read)
         return [dict(sorted(b.items())) for b in self._distinct(found)]
+
+    def truth(self, ask: Ask, early: Callable[[Early], bool], read: Read) -> int:
+        """TRUE, FALSE, or ERROR where an answer that failed leaves it open; all answers must be known."""
+        return self._truth(self._formula, ask, early, read)
+
+    def _truth(self, f: Formula, ask: Ask, early: Callable[[Early], bool], read: Read) -> int:
+        match f:
+            case Early():
+                return TRUE if early(f) else FALSE
+            case Late(predicate, wanted):
+                answer = ask(predicate)
+                assert answer is not None
+                if answer.truth == ERROR:
+                    return ERROR
+                return TRUE if answer.truth == (TRUE if wanted else FALSE) else FALSE
+            case Join():
+                return self._joins[id(f)].look(ask, read)
+            case Both(items) | Either(items):
+                decisive = FALSE if isinstance(f, Both) else TRUE
+                truths = [self._truth(item, ask, early, read) for item in items]
+                return decisive if decisive in truths else ERROR if ERROR in truths else TRUE + FALSE - decisive
+        raise AssertionError(f)
 
     def _of(self, f: Formula, ask: Ask, early: Callable[[Early], bool], read: Read) -> list[Binding]:
         match f:

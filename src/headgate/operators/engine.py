@@ -21,6 +21,8 @@ from headgate.engine import Binding, Hits, State
 from headgate.errors import HeadgateError, PlanError
 from headgate.language.ast import Node, Path
 from headgate.operators.answer import ERROR, FAILS, MISSING, TRUE, Answer
+from headgate.operators.bindings import BoundRow
+from headgate.operators.body import Early
 from headgate.operators.caller import Caller, Reply, Request
 from headgate.operators.event import Event
 from headgate.operators.index import OperatorIndex, compile_index, needs
@@ -135,9 +137,20 @@ class OperatorEngine:
             early = self._early(index.early, columns)
         return Batch(self, index, columns, early, given, trace=trace).ask(upstream)
 
-    def batch(self, index: OperatorIndex, columns: Columns, early: Hits | None, given: Given | None) -> Batch:
-        """A batch that is asked several times, for other slots each time; a call is made once an event."""
-        return Batch(self, index, columns, early, given, again=True)
+    def batch(
+        self,
+        index: OperatorIndex,
+        columns: Columns,
+        early: Hits | None,
+        given: Given | None,
+        answered: Sequence[dict[Key, Answer]] | None = None,
+    ) -> Batch:
+        """A batch that is asked several times, for other slots each time; a call is made once an event. Rows that stand
+        for one event share their part of `answered`."""
+        known: dict[int, tuple[dict[int, Answer], dict[Key, Answer]]] = {}
+        for row, keys in enumerate(answered or ()):
+            known[row] = {}, keys
+        return Batch(self, index, columns, early, given, known=known)
 
     def close(self) -> None:
         self._caller.close()
@@ -182,15 +195,16 @@ class Batch:
         given: Given | None,
         *,
         trace: bool = False,
-        again: bool = False,
+        known: dict[int, tuple[dict[int, Answer], dict[Key, Answer]]] | None = None,
     ) -> None:
+        """`known` is kept from one asking to the next: by row, answers by predicate and by call key."""
         self.engine, self.index, self.given, self.trace = engine, index, given, trace
         self.learned = engine.learned(index)
         self.residuals = engine.residuals(index)
         self.view = View(columns, engine.registry, index)
         self._rows = columns.rows
         self._early = early
-        self._known: dict[int, tuple[dict[int, Answer], dict[Key, Answer]]] | None = {} if again else None
+        self._known = known
         self._begin()
 
     def _begin(self) -> None:
@@ -209,6 +223,27 @@ class Batch:
             self._window(events[at : at + together], slots[at : at + together])
         return self._outcome()
 
+    def by_answers(self, event: int, slot: int, given: Given) -> Binding | Failure | None:
+        """A pair whose predicates are all answered already: its binding, None if it does not hold, or why nobody knows."""
+        early, read, output = self.early(event), self.view.reader(event), self.index.outputs[slot]
+
+        def ask(predicate: Predicate) -> Answer:
+            return given(event, predicate)
+
+        def holds(part: Early) -> bool:
+            return bool(early[self._part(part.node, slot)])
+
+        try:
+            truth = output.truth(ask, holds, read)
+            if truth == TRUE:
+                return {} if output.empty else output.bindings(ask, holds, read)[0]
+        except HeadgateError as error:
+            return Failure(event, slot, error)
+        if truth != ERROR:
+            return None
+        answers = (ask(p) for p in self.index.predicates if p.graph is not None)
+        return Failure(event, slot, next(a.error for a in answers if a.error is not None))
+
     def known(self, event: int) -> tuple[dict[int, Answer], dict[Key, Answer]]:
         """What was answered on an event before, by predicate and by call key."""
         return ({}, {}) if self._known is None else self._known.setdefault(event, ({}, {}))
@@ -218,15 +253,15 @@ class Batch:
         going = [_Going(self, int(e), s) for e, s in zip(events, slots, strict=True)]
         active = [(g, local) for g in going if (local := g.begin()) >= 0]
         while active:
-            requests: list[Request] = []
-            owners: list[_Going] = []
+            requests: dict[tuple[int, Key], tuple[Request, list[_Going]]] = {}
             for g, local in active:
                 request = g.request(local)
                 if request is not None:
-                    requests.append(request)
-                    owners.append(g)
-            for g, reply in zip(owners, self.engine._caller.ask(requests), strict=True):
-                g.take(reply)
+                    requests.setdefault((id(g.keys), request.key), (request, []))[1].append(g)
+            replies = self.engine._caller.ask([request for request, _ in requests.values()])
+            for (_, owners), reply in zip(requests.values(), replies, strict=True):
+                for g in owners:
+                    g.take(reply, called=g is owners[0])
             self._calls += len(requests)
             active = [(g, local) for g, _ in active if (local := g.proceed()) >= 0]
         for g in going:
@@ -279,7 +314,7 @@ class _Going:
         self.read = batch.view.reader(event)
         self.history: list[Asked] = []
         self._slots = batch.learned.arranged(slots)
-        self._answers, self._keys = batch.known(event)
+        self._answers, self.keys = batch.known(event)
         self._problems: dict[int, HeadgateError] = {}
         learned = batch.learned
         packed = batch.residuals.of(self._slots, self.early, learned.chance, learned.cost)
@@ -308,7 +343,7 @@ class _Going:
             if self.batch.given is None:
                 raise PlanError("these subscriptions match a GRAPH, and no graph engine answered")
             return self.batch.given(self.event, predicate)
-        if self.batch.index.arguments[number].resolve(self.read) is not None:
+        if self.batch.index.arguments[number].resolve(BoundRow({}, self.read)) is not None:
             return None
         # A missing argument is UNKNOWN; in the two-valued default mode it is ω, of which nothing holds.
         return FAILS if predicate.missing == "default" else MISSING
@@ -317,19 +352,20 @@ class _Going:
         """The call that the chosen predicate needs, or None if its key was answered already."""
         number = self.run.predicates[local]
         arguments = self.batch.index.arguments[number]
-        values = arguments.resolve(self.read)
+        values = arguments.resolve(BoundRow({}, self.read))
         assert values is not None, "predicates with missing arguments were answered for nothing"
         self._key = arguments.key(values)
-        known = self._keys.get(self._key)
+        known = self.keys.get(self._key)
         if known is not None:
             self._settle(number, known, float("nan"), called=False)
             return None
         return self.batch.view.request(self.event, number, values, self._key)
 
-    def take(self, reply: Reply) -> None:
+    def take(self, reply: Reply, *, called: bool) -> None:
         assert self._key is not None
-        self._keys[self._key] = reply.answer
-        self._settle(self.run.predicates[self._local], reply.answer, reply.milliseconds, called=True)
+        self.keys[self._key] = reply.answer
+        milliseconds = reply.milliseconds if called else float("nan")
+        self._settle(self.run.predicates[self._local], reply.answer, milliseconds, called=called)
 
     def _settle(self, number: int, raw: Answer, milliseconds: float, *, called: bool) -> None:
         answer = narrow(raw, self.batch.index.predicates[number].positions)

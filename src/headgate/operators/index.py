@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from headgate.errors import UsageError
 from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.operators.bindings import CompiledJoin, Output
+from headgate.operators.bindings import Compile, CompiledJoin, Output
 from headgate.operators.body import Both, Early, Either, Formula, Join, Late, formula
 from headgate.operators.predicate import Arguments, Predicate
 from headgate.operators.program import Flattener, Program, early_parts
 from headgate.operators.registry import Registry
 from headgate.operators.thresholds import Thresholds
-from headgate.schema import Schema
+from headgate.predicates.modes import defaults_of, logic, with_demands
+from headgate.predicates.rows import Truth, compile_truth
+from headgate.schema import Kind, Schema
+
+_NO_SCHEMA = Schema("", {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +46,11 @@ class OperatorIndex:
     @cached_property
     def free(self) -> frozenset[int]:
         """Predicates that may be answered without a call: GRAPH patterns, and those whose arguments may be missing."""
-        return frozenset(i for i, p in enumerate(self.predicates) if p.graph is not None or p.reads)
+        return frozenset(i for i, p in enumerate(self.predicates) if p.graph is not None or p.may_lack)
+
+    def constraint(self, slot: int, node: Node) -> Truth:
+        """A condition on variables, in the mode of a subscription."""
+        return _constraints(self.modes[slot], self.schema, self.defaults)(node)
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -61,28 +69,29 @@ def compile_index(
     modes = tuple(missing) if missing is not None else ("null",) * len(expressions)
     if len(modes) != len(expressions):
         raise UsageError(f"{len(expressions)} bodies with {len(modes)} missing-modes")
-    defaults = {a.path: a.default for a in schema or () if a.default is not None}
+    defaults = defaults_of(schema or ())
     flat = Flattener(exhaustive=every)
     formulas: list[Formula] = []
     for body, mode in zip(expressions, modes, strict=True):
-        logic = "default" if mode == "default" else "null"
-        made = formula(present(body, mode, schema), logic)
+        if mode == "total" and (schema is None or not schema.declared):
+            raise UsageError("missing = 'total' needs a declared stream", "declare it with CREATE STREAM")
+        made = formula(with_demands(mode, body, schema or _NO_SCHEMA), logic(mode))
         for call in _calls(made):
             if call.predicate.graph is None:
                 registry[call.predicate.name]
         formulas.append(made)
-        flat.add(made, logic)
+        flat.add(made, logic(mode))
     program = flat.program()
     predicates = tuple(flat.predicates)
-    logics = ["default" if m == "default" else "null" for m in modes]
+    compiled = [_constraints(mode, schema, defaults) for mode in modes]
     return OperatorIndex(
         tuple(formulas),
         modes,
         program,
         predicates,
         early_parts(flat.early),
-        tuple(CompiledJoin(site.join, logics[site.slot]) for site in program.joins),
-        tuple(Output(f, m, every=every) for f, m in zip(formulas, logics, strict=True)),
+        tuple(CompiledJoin(site.join, compiled[site.slot]) for site in program.joins),
+        tuple(Output(f, c, every=every) for f, c in zip(formulas, compiled, strict=True)),
         tuple(Arguments(p, defaults) for p in predicates),
         flat.predicates,
         flat.early,
@@ -91,18 +100,14 @@ def compile_index(
     )
 
 
-def present(body: Node, mode: str, schema: Schema | None) -> Node:
-    """The body with what `strict` and `total` demand written into it."""
-    if mode == "strict":
-        paths = list(dict.fromkeys(n.path for n in ast.walk(body) if isinstance(n, ast.Attribute)))
-    elif mode == "total":
-        if schema is None or not schema.declared:
-            raise UsageError("missing = 'total' needs a declared stream", "declare it with CREATE STREAM")
-        paths = [a.path for a in schema]
-    else:
-        return body
-    there = tuple(ast.Not(ast.IsNull(ast.Attribute(p, at=body.at), at=body.at), at=body.at) for p in paths)
-    return ast.And((*there, body), at=body.at) if there else body
+def _constraints(mode: str, schema: Schema | None, defaults: Mapping[Path, Any]) -> Compile:
+    """How the constraints of a subscription are compiled."""
+
+    def is_time(path: Path) -> bool:
+        known = None if schema is None else schema.get(path)
+        return known is not None and known.type is not None and known.type.kind is Kind.TIMESTAMP
+
+    return partial(compile_truth, defaults=defaults if mode == "default" else None, is_time=is_time)
 
 
 def needs(index: OperatorIndex, registry: Registry) -> frozenset[Path]:

@@ -19,8 +19,9 @@ from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.printer import print_node
 from headgate.operators.answer import FAILS, HOLDS, TRUE, Answer
-from headgate.operators.constraint import OMEGA, Read, Value, compile_value, same
 from headgate.operators.registry import VAR
+from headgate.predicates.rows import Row, Value, compile_value
+from headgate.predicates.values import OMEGA, same
 
 Names = tuple[str, ...]
 """The variable names of one use of a predicate; the place in the tuple is the number in the predicate."""
@@ -34,7 +35,7 @@ class Predicate:
     name: str
     arguments: tuple[Node | int, ...]
     missing: str = "null"
-    """`default` only where an argument reads the event: the mode then decides what the argument is."""
+    """`default` only where an argument may be missing: the mode then decides what the argument is."""
     graph: ast.Graph | None = None
 
     @property
@@ -52,6 +53,11 @@ class Predicate:
         """The attributes in its arguments."""
         nodes = (n for a in self.arguments if isinstance(a, Node) for n in ast.walk(a))
         return frozenset(n.path for n in nodes if isinstance(n, ast.Attribute))
+
+    @property
+    def may_lack(self) -> bool:
+        """Whether an argument can be missing, so that there may be nothing to call it with."""
+        return bool(self.reads) or ast.Literal(None) in self.arguments
 
     def __str__(self) -> str:
         if self.graph is not None:
@@ -80,35 +86,32 @@ def predicate_of(call: ast.Call | ast.Graph, missing: str = "null") -> tuple[Pre
         else:
             arguments.append(argument)
     made = Predicate(call.name, tuple(arguments))
-    return (Predicate(call.name, tuple(arguments), missing) if made.reads else made), tuple(numbers)
+    return (Predicate(call.name, tuple(arguments), missing) if made.may_lack else made), tuple(numbers)
 
 
 class Arguments:
     """Resolves a predicate's arguments on events."""
 
     def __init__(self, predicate: Predicate, defaults: Mapping[Path, Any]) -> None:
+        given = defaults if predicate.missing == "default" else None
         self._values: list[Value | None] = [
-            None if isinstance(a, int) else compile_value(a, predicate.missing) for a in predicate.arguments
+            None if isinstance(a, int) else compile_value(a, given) for a in predicate.arguments
         ]
-        self._defaults = defaults if predicate.missing == "default" else {}
         self._name = predicate.name
         self.constant = not predicate.reads
 
-    def resolve(self, read: Read) -> tuple[Any, ...] | None:
+    def resolve(self, row: Row) -> tuple[Any, ...] | None:
         """The arguments for the call, VAR for variables; None where one is missing."""
-        if self._defaults:
-            given, defaults = read, self._defaults
-            read = lambda path: defaults.get(path) if (v := given(path)) is None else v  # noqa: E731 - a reader over a reader
         found: list[Any] = []
         for value in self._values:
-            argument = VAR if value is None else value({}, read)
+            argument = VAR if value is None else value(row)
             if argument is None or argument is OMEGA:
                 return None
             found.append(argument)
         return tuple(found)
 
     def key(self, arguments: tuple[Any, ...]) -> Key:
-        return (self._name, *((type(a), repr(a) if isinstance(a, list | float) else a) for a in arguments))
+        return (self._name, *((type(a), repr(a) if isinstance(a, list | dict | float) else a) for a in arguments))
 
 
 def narrow(answer: Answer, positions: tuple[int, ...]) -> Answer:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headgate.columns import Column, Columns
 from headgate.language import ast
-from headgate.language.ast import DUR
+from headgate.language.ast import DUR, RUN
 from headgate.operators.caller import Request
 from headgate.operators.event import Event, moment
 from headgate.operators.index import OperatorIndex
@@ -67,8 +67,8 @@ class View:
         """What the operator needs, or all that the batch holds; a struct stands for what is in it."""
         found = self._sees.get(operator.name)
         if found is None:
-            # The length of an event is not an attribute of it; sequences put it beside them.
-            have = frozenset(p for p in self._columns.columns if p != (DUR,))
+            # Sequences put the length of an event, and what a run holds, beside its attributes.
+            have = frozenset(p for p in self._columns.columns if p[0] not in (DUR, RUN))
             if operator.needs is None:
                 found = have
             else:
@@ -103,6 +103,8 @@ def _moment(value: Any) -> Any:
 
 def _arrow(column: Column) -> pa.Array[Any]:
     values = [column.value(i) for i in range(len(column))]
+    if column.untyped is not None:
+        return pa.array(values)
     if column.type.kind is Kind.TIMESTAMP:
         inner: Any = pa.timestamp("us", "UTC")
     else:

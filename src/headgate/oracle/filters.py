@@ -11,7 +11,7 @@ from typing import Any
 
 from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.predicates import values
+from headgate.oracle import values
 from headgate.predicates.times import instant
 from headgate.schema import Schema
 
@@ -112,13 +112,8 @@ class Kleene:
                 )
             case ast.In(operand, items):
                 return disjunction([self.atom(ast.Compare("=", operand, item)) for item in items])
-            case ast.TextTest(kind, whole, part):
-                return self.test(lambda a, b: values.text_test(kind, a, b), self.value(whole), self.value(part))
-            case ast.Like(operand, pattern, escape, fold):
-                test = lambda a, b: values.like(a, b, escape, fold)  # noqa: E731 - it reads as the line above
-                return self.test(test, self.value(operand), self.value(pattern))
-            case ast.Matches(operand, regex):
-                return self.test(lambda a: values.matches(a, regex), self.value(operand))
+            case ast.Test(name, operands):
+                return self.test(lambda *texts: values.holds(name, *texts), *map(self.value, operands))
             case ast.IsNull(operand):
                 return self.is_missing(self.value(operand))
         return self.test(bool, self.value(node))
@@ -139,8 +134,8 @@ class Kleene:
                 return self.compute(values.negate, operand)
             case ast.Arithmetic(op, left, right):
                 return self.compute(lambda a, b: values.arithmetic(op, a, b), left, right)
-            case ast.Function(name, operand):
-                return self.compute(lambda a: values.function(name, a), operand)
+            case ast.Function(name, operands):
+                return self.compute(lambda *given: values.function(name, *given), *operands)
         raise AssertionError(f"no value for {type(node).__name__}")
 
     # -- what `default` does differently

@@ -9,7 +9,8 @@ from headgate.graphs import conditions
 from headgate.graphs.event import EventGraph
 from headgate.graphs.index import PatternIndex
 from headgate.graphs.pattern import ITSELF, SELF, Pattern, Vertex, constant_of
-from headgate.graphs.terms import Literal, value_of
+from headgate.graphs.terms import Literal
+from headgate.predicates import ranks
 
 Row = tuple[int, int, int]
 """(statement pattern, subject, object)."""
@@ -44,9 +45,8 @@ def fits(vertex: Vertex, event: EventGraph, v: int, index: PatternIndex) -> bool
     above = {c for name in stated for c in index.dictionary.ontology.classes_above(name, literal=literal)}
     if stated and not above.issuperset(vertex.classes):
         return False
-    value = value_of(term) if isinstance(term, Literal) else None
-    fast = [c for c in vertex.conditions if conditions.comparable(c)]
-    return all(conditions.truth(c, {ITSELF: value}) is True for c in fast)
+    given = {ITSELF: conditions.value(term)}
+    return all(conditions.compiled(c)(given) is True for c in vertex.conditions if ranks.comparable(c))
 
 
 def candidates(index: PatternIndex, rows: Sequence[set[Row]]) -> set[tuple[int, int]]:

@@ -14,19 +14,14 @@ from headgate.graphs.rdf import Triple
 from headgate.graphs.terms import (
     DATATYPE_PARENTS,
     HOME,
-    INSTANT,
     LITERAL_CLASS,
-    NUMBER,
     RESOURCE_CLASSES,
     STANDARD_PREFIXES,
     STRING,
-    TEXT,
     THING_CLASSES,
-    TRUTH,
     TYPE,
     Literal,
     Term,
-    Value,
     literal_of,
     order_of,
     python_of,
@@ -34,9 +29,10 @@ from headgate.graphs.terms import (
 )
 from headgate.language import ast
 from headgate.language.ast import Node
+from headgate.oracle import values
 from headgate.oracle.filters import conjunction, disjunction
-from headgate.predicates import values
 from headgate.predicates.times import instant
+from headgate.predicates.values import INSTANT, NUMBER, TEXT, Instant, kind
 
 Pairs = Iterable[tuple[str, str]]
 Vertex = tuple[str, Any]
@@ -89,12 +85,12 @@ class Meaning:
 _LANG = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#langString>"
 
 
-def _constant(term: Literal) -> Literal | Value:
+def _constant(term: Literal) -> Any:
     """Numeric constants are the same if their values are (NaN is NaN), others if they are the same term."""
     value = value_of(term)
-    if value is None or value.kind != NUMBER:
+    if value is None or kind(value) != NUMBER:
         return term
-    return value if value.value == value.value else Value(NUMBER, "NaN")
+    return value if value == value else "NaN"
 
 
 def matches(graph: ast.Graph, event: Sequence[Triple], meaning: Meaning) -> bool:
@@ -189,7 +185,7 @@ def _truth(node: Node, terms: Mapping[str, Term]) -> bool | None:
             return None if inner is None else not inner
         case ast.Compare(op, left, right):
             a, b = _value(left, terms), _value(right, terms)
-            return values.compare(op, a.value, b.value) if a and b and a.kind == b.kind else None
+            return values.compare(op, a, b) if None not in (a, b) and kind(a) == kind(b) else None
         case ast.Between(operand, low, high):
             ends = [ast.Compare(">=", operand, low), ast.Compare("<=", operand, high)]
             return conjunction([_truth(e, terms) for e in ends])
@@ -197,53 +193,40 @@ def _truth(node: Node, terms: Mapping[str, Term]) -> bool | None:
             return disjunction([_truth(ast.Compare("=", operand, i), terms) for i in items])
         case ast.IsNull(operand):
             return not isinstance(operand, ast.Variable) and _value(operand, terms) is None
-        case ast.Like(operand, pattern, escape, fold):
-            texts = _texts(terms, operand, pattern)
-            return None if texts is None else values.like(texts[0], texts[1], escape, fold)
-        case ast.TextTest(kind, whole, part):
-            texts = _texts(terms, whole, part)
-            return None if texts is None else values.text_test(kind, texts[0], texts[1])
-        case ast.Matches(operand, regex):
-            texts = _texts(terms, operand)
-            return None if texts is None else values.matches(texts[0], regex)
+        case ast.Test(name, operands):
+            texts = _texts(terms, *operands)
+            return None if texts is None else values.holds(name, *texts)
     value = _value(node, terms)
-    return bool(value.value) if value and value.kind == TRUTH else None
+    return value if isinstance(value, bool) else None
 
 
 def _texts(terms: Mapping[str, Term], *nodes: Node) -> list[str] | None:
     found = [_value(n, terms) for n in nodes]
-    return None if any(v is None or v.kind != TEXT for v in found) else [v.value for v in found if v]
+    return found if all(isinstance(v, str) for v in found) else None
 
 
-def _value(node: Node, terms: Mapping[str, Term]) -> Value | None:
+def _value(node: Node, terms: Mapping[str, Term]) -> Any:
     match node:
         case ast.Variable(name):
             term = terms[name]
             return value_of(term) if isinstance(term, Literal) else None
         case ast.Literal(value):
-            return None if value is None else value_of(literal_of(value))
+            return value
         case ast.Instant(text):
-            return Value(INSTANT, instant(text))
+            return Instant(instant(text))
         case ast.Span(amount, unit):
-            return Value(NUMBER, round(amount * ast.UNITS[unit]))
+            return round(amount * ast.UNITS[unit])
     operands = [_value(child, terms) for child in node.children()]
     if any(v is None for v in operands):
         return None
-    kinds = [v.kind for v in operands if v]
-    raw = [v.value for v in operands if v]
+    kinds = [kind(v) for v in operands]
     match node:
-        case ast.Arithmetic(op) if kinds == [NUMBER, NUMBER]:
-            return _number(values.arithmetic(op, *raw))
+        case ast.Arithmetic(op) if set(kinds) <= {NUMBER, INSTANT}:
+            return values.arithmetic(op, *operands)
         case ast.Negate() if kinds == [NUMBER]:
-            return _number(values.negate(*raw))
+            return values.negate(*operands)
         case ast.Function("ABS") if kinds == [NUMBER]:
-            return _number(values.function("ABS", *raw))
-        case ast.Function("LENGTH") if kinds == [TEXT]:
-            return _number(len(raw[0]))
-        case ast.Function(name) if kinds == [TEXT] and name in ("LOWER", "UPPER"):
-            return Value(TEXT, values.function(name, *raw))
+            return values.function("ABS", *operands)
+        case ast.Function(name) if kinds == [TEXT] and name in ("LOWER", "UPPER", "LENGTH"):
+            return values.function(name, *operands)
     return None
-
-
-def _number(value: Any) -> Value | None:
-    return None if value is None else Value(NUMBER, value)

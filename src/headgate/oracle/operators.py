@@ -19,8 +19,9 @@ from headgate.operators.answer import ERROR, FALSE, TRUE, UNKNOWN, Answer, order
 from headgate.operators.kernels import AND, ARGUMENT, EARLY, EXHAUSTIVE, KIND, LITERAL, OR, PARENT, WANTED
 from headgate.operators.program import Program
 from headgate.operators.registry import VAR
-from headgate.oracle import filters
-from headgate.predicates import values
+from headgate.oracle import filters, values
+from headgate.predicates.times import instant
+from headgate.predicates.values import Instant
 from headgate.schema import Kind, Schema
 
 Row = Mapping[Path, Any]
@@ -47,18 +48,21 @@ def evaluate(
     missing: str = "null",
     *,
     every: bool = False,
+    event: object = None,
     graphs: Graphs | None = None,
 ) -> Verdict:
-    """The verdict of one subscription on one event: the first disjunct's least binding, or all of them."""
+    """The verdict of one subscription on one event: the first disjunct's least binding, or all of them. Operators see
+    `event`, by default the row."""
     if missing == "strict" and any(row.get(p) is None for p in filters.attributes(body)):
         return Verdict(False)
     if missing == "total" and any(row.get(a.path) is None for a in schema):
         return Verdict(False)
-    event = _Event(row, schema, operators, "default" if missing == "default" else "null", graphs)
+    seen = row if event is None else event
+    here = _Event(row, schema, operators, "default" if missing == "default" else "null", seen, graphs)
     found: list[Binding] = []
     failed = False
     for disjunct in disjuncts(body, True):
-        truth, bindings = event.disjunct(disjunct)
+        truth, bindings = here.disjunct(disjunct)
         failed = failed or truth == ERROR
         if truth == TRUE:
             found += bindings
@@ -89,8 +93,11 @@ def disjuncts(node: Node, wanted: bool) -> list[list[_Atom]]:
 
 
 class _Event:
-    def __init__(self, row: Row, schema: Schema, operators: Operators, mode: str, graphs: Graphs | None) -> None:
-        self._row, self._schema, self._operators, self._mode, self._graphs = row, schema, operators, mode, graphs
+    def __init__(
+        self, row: Row, schema: Schema, operators: Operators, mode: str, event: object, graphs: Graphs | None
+    ) -> None:
+        self._row, self._schema, self._operators, self._mode = row, schema, operators, mode
+        self._event, self._graphs = event, graphs
 
     def disjunct(self, atoms: Sequence[_Atom]) -> tuple[int, list[Binding]]:
         constraints, failed = [], False
@@ -139,8 +146,7 @@ class _Event:
                 return self._missing(), ()
             arguments.append(value)
         try:
-            given = [self._moment(a, v) for a, v in zip(call.arguments, arguments, strict=True)]
-            answer = read(self._operators[call.name](self._row, *given), len(names), 10**9)
+            answer = read(self._operators[call.name](self._event, *map(_moment, arguments)), len(names), 10**9)
         except Exception:  # noqa: BLE001 - that a call failed is all that matters here
             return Answer(ERROR), ()
         if answer.truth == TRUE and names:
@@ -151,23 +157,20 @@ class _Event:
     def _missing(self) -> Answer:
         return Answer(FALSE if self._mode == "default" else UNKNOWN)
 
-    def _moment(self, argument: Node, value: Any) -> Any:
-        """Operators get datetimes where the language has microseconds."""
-        attribute = self._schema.get(argument.path) if isinstance(argument, ast.Attribute) else None
-        timed = attribute is not None and attribute.type is not None and attribute.type.kind is Kind.TIMESTAMP
-        if not timed and not isinstance(argument, ast.Instant):
-            return value
-        if isinstance(value, list):
-            return [None if v is None else _EPOCH + timedelta(microseconds=v) for v in value]
-        return _EPOCH + timedelta(microseconds=value)
-
     def _bound(self, binding: Binding) -> _Bound:
         if self._mode == "null":
-            return _Bound(self._row, None, binding)
+            return _Bound(self._row, self._schema, binding)
         return _BoundDefault(self._row, self._schema, binding)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(value: Any) -> Any:
+    """Operators get datetimes where the language has microseconds."""
+    if isinstance(value, list):
+        return [_moment(v) for v in value]
+    return _EPOCH + timedelta(microseconds=value) if isinstance(value, Instant) else value
 
 
 class _Bound(filters.Kleene):
@@ -176,23 +179,31 @@ class _Bound(filters.Kleene):
 
     unlike: bool | None = None
 
-    def __init__(self, row: Row, late: None, binding: Binding) -> None:
-        super().__init__(row, late)
-        self._binding = binding
+    def __init__(self, row: Row, schema: Schema, binding: Binding) -> None:
+        super().__init__(row, None)
+        self._binding, self._schema = binding, schema
 
     def value(self, node: Node) -> Any:
         match node:
             case ast.Variable(name):
                 return self.present(self._binding[name])
-            case ast.Arithmetic() | ast.Negate():
-                return self._of("number", node)
-            case ast.Function(name):
-                return self._of("number" if name == "ABS" else "text", node)
+            case ast.Instant(text):
+                return Instant(instant(text))
+            case ast.Attribute(path):
+                known = self._schema.get(path)
+                timed = known is not None and known.type is not None and known.type.kind is Kind.TIMESTAMP
+                return _instants(super().value(node)) if timed else super().value(node)
+            case ast.Arithmetic():
+                return self._of(("number", "Instant"), node)
+            case ast.Negate() | ast.Function("ABS"):
+                return self._of(("number",), node)
+            case ast.Function():
+                return self._of(("text",), node)
         return super().value(node)
 
-    def _of(self, kind: str, node: Node) -> Any:
+    def _of(self, kinds: tuple[str, ...], node: Node) -> Any:
         known = [self.value(child) for child in node.children()]
-        fits = all(v is None or v is filters.OMEGA or _kind(v) == kind for v in known)
+        fits = all(v is None or v is filters.OMEGA or _kind(v) in kinds for v in known)
         return super().value(node) if fits else self.present(None)
 
     def compare(self, op: str, a: Any, b: Any) -> bool | None:
@@ -212,7 +223,13 @@ class _BoundDefault(_Bound, filters.Default):
 
     def __init__(self, row: Row, schema: Schema, binding: Binding) -> None:
         filters.Default.__init__(self, row, {a.path: a.default for a in schema if a.default is not None}, None)
-        self._binding = binding
+        self._binding, self._schema = binding, schema
+
+
+def _instants(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_instants(v) for v in value]
+    return Instant(value) if type(value) is int else value
 
 
 def _agree(binding: Binding, names: tuple[str, ...], row: tuple[Any, ...]) -> Binding | None:

@@ -13,18 +13,30 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headgate.graphs.event import EventGraph
+from headgate.graphs.rdf import Triple, read
 from headgate.language import ast
 from headgate.language.ast import DUR, Node, Path
+from headgate.oracle import values
 from headgate.oracle.filters import truth
-from headgate.predicates import values
+from headgate.oracle.graphs import Meaning, bindings
+from headgate.oracle.operators import evaluate as evaluate_late
 from headgate.predicates.times import instant
-from headgate.schema import Attribute, Schema
+from headgate.schema import Attribute, Kind, Schema, format_path
 from headgate.sequences.aggregates import State, accumulate, begin, finish
 from headgate.sequences.spine import Merged, Source, Spine, Step, publish_order
 
 Row = Mapping[Path, Any]
-Late = Callable[[Node, Row, Schema, str], bool | None]
-"""The truth of a predicate with calls or GRAPH patterns on the row of a run, under a missing-mode."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Whom predicates may ask: operators by name, and what the names in GRAPH patterns mean."""
+
+    operators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    meaning: Meaning = field(default_factory=Meaning)
+    template: Callable[[Mapping[str, Any]], list[Triple]] | None = None
+    """What the streams without a GRAPH column make of an event."""
 
 
 @dataclass(frozen=True)
@@ -71,21 +83,25 @@ def matches(
     streams: Mapping[str, Iterable[Event]],
     closed: int,
     missing: str = "null",
-    late: Late | None = None,
+    asked: Asked | None = None,
 ) -> list[Match]:
     """The matches of one pattern over the events of its streams, given that the epochs up to `closed` are closed."""
-    return _Evaluation(streams, closed, missing, late).matches(spine)
+    return _Evaluation(streams, closed, missing, asked or Asked()).matches(spine)
 
 
 def matches_of_all(
-    spines: Mapping[str, Spine], streams: Mapping[str, Iterable[Event]], closed: int, missing: str = "null"
+    spines: Mapping[str, Spine],
+    streams: Mapping[str, Iterable[Event]],
+    closed: int,
+    missing: str = "null",
+    asked: Asked | None = None,
 ) -> dict[str, list[Match]]:
     """The matches of several subscriptions, of which some read what others PUBLISH."""
     known = {name: list(events) for name, events in streams.items()}
     found: dict[str, list[Match]] = {}
     for level in publish_order(spines):
         for name in level:
-            found[name] = matches(spines[name], known, closed, missing)
+            found[name] = matches(spines[name], known, closed, missing, asked)
         for name in level:
             published = spines[name].publish
             if published is not None:
@@ -107,18 +123,18 @@ class _Here:
 
 
 class _Evaluation:
-    def __init__(self, streams: Mapping[str, Iterable[Event]], closed: int, missing: str, late: Late | None) -> None:
+    def __init__(self, streams: Mapping[str, Iterable[Event]], closed: int, missing: str, asked: Asked) -> None:
         self._streams = streams
         self._closed = closed
         self._missing = missing
-        self._late = late
+        self._asked = asked
 
     def matches(self, spine: Spine) -> list[Match]:
         runs = [Run((e,), e.t0, e.t1) for e in self.events(spine.start, 0)]
         for place, step in enumerate(spine.steps, start=1):
             here = _Here(spine, place, _everything(spine, place))
             runs = _unique(self._step(runs, here, self.events(step.source, place)))
-            runs = [r for r in runs if self._holds(step.after, _row(r, spine), here.schema)]
+            runs = [r for r in runs if self._holds(step.after, _row(r, spine), here.schema, place)]
         return [self._output(spine, run) for run in runs]
 
     def events(self, source: Source, place: int) -> list[Event]:
@@ -131,7 +147,7 @@ class _Evaluation:
             case Merged():
                 found = self._union(source.origin)
         schema = _canonical(source, place)
-        return [e for e in found if self._holds(source.where, _event_row(e, place), schema)]
+        return [e for e in found if self._holds(source.where, _event_row(e, place), schema, place)]
 
     def _union(self, merged: Merged) -> list[Event]:
         both: dict[Hashable, Event] = {}
@@ -146,12 +162,32 @@ class _Evaluation:
     def _visible(self, event: Event, schema: Schema) -> bool:
         return self._missing != "total" or all(event.row.get(a.path) is not None for a in schema)
 
-    def _holds(self, predicate: Node, row: Row, schema: Schema) -> bool:
+    def _holds(self, predicate: Node, row: Row, schema: Schema, place: int) -> bool:
+        """Operators see the event at `place`, the one that has come in, and GRAPH patterns match its graph."""
         mode = "null" if self._missing == "total" else self._missing
-        if any(isinstance(n, ast.Call | ast.Graph) for n in ast.walk(predicate)):
-            assert self._late is not None, "calls and GRAPH patterns need a `late`"
-            return self._late(predicate, row, schema, mode) is True
-        return truth(predicate, row, schema, mode) is True
+        if not any(isinstance(n, ast.Call | ast.Graph) for n in ast.walk(predicate)):
+            return truth(predicate, row, schema, mode) is True
+        head = f"#{place}"
+        event = {format_path(p[1:]): v for p, v in row.items() if p[0] == head and p[-1] != DUR}
+        verdict = evaluate_late(
+            predicate, row, schema, self._asked.operators, mode, event=event,
+            graphs=lambda graph: self._bindings(graph, row, schema, head, event),
+        )  # fmt: skip
+        return verdict.matched is True
+
+    def _bindings(
+        self, graph: ast.Graph, row: Row, schema: Schema, head: str, event: Mapping[str, Any]
+    ) -> list[dict[str, Any]] | None:
+        own = [a.path for a in schema if a.path[0] == head and a.type is not None and a.type.kind is Kind.GRAPH]
+        if graph.column is None and not own:
+            assert self._asked.template is not None, "a GRAPH needs a column or a template"
+            return bindings(graph, self._asked.template(event), self._asked.meaning)
+        text = row.get(own[0] if graph.column is None else graph.column.path)
+        if text is None:
+            return None
+        triples = list(read(text))
+        EventGraph.of(triples)
+        return bindings(graph, triples, self._asked.meaning)
 
     def _step(self, runs: list[Run], here: _Here, events: list[Event]) -> list[Run]:
         match here.step.kind:
@@ -163,7 +199,7 @@ class _Evaluation:
 
     def _candidates(self, run: Run, here: _Here, events: list[Event]) -> list[Event]:
         later = (e for e in events if e.t0 > run.t1)
-        return [e for e in later if self._holds(here.step.theta, _braces(run, e, here), here.schema)]
+        return [e for e in later if self._holds(here.step.theta, _braces(run, e, here), here.schema, here.place)]
 
     def _first(self, run: Run, here: _Here, events: list[Event]) -> list[Event]:
         found = self._candidates(run, here, events)
@@ -178,7 +214,7 @@ class _Evaluation:
             for run in latest:
                 for e in self._first(run, here, events):
                     row = _braces(run, e, here)
-                    if self._holds(here.step.keep, row, here.schema):
+                    if self._holds(here.step.keep, row, here.schema, here.place):
                         states = _accumulate(here.step, dict(run.states)[here.place], row)
                         following.append(replace(_with_states(run, here.place, states), iteration=e, t1=e.t1))
             latest = _unique(following)
@@ -215,8 +251,8 @@ def evaluate(expression: Node, row: Row) -> Any:
             return values.negate(evaluate(operand, row))
         case ast.Arithmetic(op, left, right):
             return values.arithmetic(op, evaluate(left, row), evaluate(right, row))
-        case ast.Function(name, operand):
-            return values.function(name, evaluate(operand, row))
+        case ast.Function(name, operands):
+            return values.function(name, *(evaluate(o, row) for o in operands))
     return truth(expression, row, Schema("", {}))
 
 
@@ -298,6 +334,5 @@ def _everything(spine: Spine, place: int) -> Schema:
 def _comparable(state: State) -> Hashable:
     """NaN equals NaN, and 1 is not 1.0 or TRUE."""
     return tuple(
-        (type(v).__name__, "NaN" if v != v else tuple(map(repr, v)) if isinstance(v, list | tuple) else v)
-        for v in state
+        (type(v).__name__, repr(v) if isinstance(v, list | tuple | dict) else "NaN" if v != v else v) for v in state
     )

@@ -9,10 +9,9 @@ from time import perf_counter
 
 from headgate.filters.equivalence import Meanings
 from headgate.language.catalogue import Catalogue
-from headgate.language.forms import cut, cut_text
-from headgate.language.tokens import tokenise
+from headgate.language.forms import cut_text
 from headgate.plan.covered import covered_filters, covered_sequences
-from headgate.plan.segment import Entry
+from headgate.plan.segment import Entry, Family
 from headgate.schema import Schema
 from headgate.sequences.analysis import warnings_of
 from headgate.sequences.shapes import Shapes
@@ -43,12 +42,10 @@ def analyse(entries: Mapping[str, Entry], catalogue: Catalogue, budget: float = 
     sequences: list[str] = []
     schemas = catalogue.streams
     for name, entry in entries.items():
-        tokens = tokenise(entry.text)
-        if tokens.kinds[0] == "SELECT":
+        if entry.family is Family.SEQUENCE:
             sequences.append(name)
         else:
-            kind = late if any(p.form.late for p in cut(tokens).pieces) else by_stream
-            kind.setdefault(entry.stream, []).append(name)
+            (late if entry.family is Family.LATE else by_stream).setdefault(entry.stream, []).append(name)
     found += _sequences(sequences, entries, catalogue)
     for stream, names in by_stream.items():
         found += _stream(names, entries, schemas.get(stream, Schema(stream, {})))

@@ -18,11 +18,13 @@ from headgate.graphs.template import Template
 from headgate.language.catalogue import Catalogue, Signature
 from headgate.language.forms import cut_text
 from headgate.match.residual import LateIndex, compile_late
+from headgate.match.static import FilterStatic
 from headgate.operators import Registry
 from headgate.operators.engine import OperatorEngine
 from headgate.plan.segment import Segment
 from headgate.plan.sequences import Sequences
 from headgate.schema import Kind, Schema
+from headgate.sequences.static import Static
 
 _MOST_LATE = 256
 """How many late indexes are kept: those of a plan's segments and streams, and some of older plans."""
@@ -52,7 +54,7 @@ class CompileContext:
         self.engine = OperatorEngine(self.registry)
         self._late: dict[Any, LateIndex] = {}
         self._graphs: dict[str, tuple[Any, GraphEngine]] = {}
-        self.sequences = Sequences(self.engine, self.graphs)
+        self.sequences = Sequences(self.static)
 
     def late(self, segment: Segment, catalogue: Catalogue) -> Mapping[str, LateIndex]:
         """The late indexes of a segment, by stream; compiled when first asked for."""
@@ -73,11 +75,17 @@ class CompileContext:
             found[stream] = index
         return found
 
+    def static(self, catalogue: Catalogue) -> Static:
+        """Makes the indexes of the static predicates of sequences."""
+        return FilterStatic.maker(self.engine, self.graphs, catalogue)
+
     def graphs(self, stream: str, catalogue: Catalogue) -> GraphEngine:
         """The graph engine of a stream: what its events are read from, under all ontologies of the book."""
         template = catalogue.templates.get(stream)
         schema = catalogue.streams.get(stream)
-        columns = [a.path for a in schema or () if a.type is not None and a.type.kind is Kind.GRAPH]
+        # Of a stream that nobody declared, the next text may name another column.
+        known_columns = schema if schema is not None and schema.declared else ()
+        columns = [a.path for a in known_columns if a.type is not None and a.type.kind is Kind.GRAPH]
         made_of = (catalogue.meaning(), template, tuple(columns))
         known = self._graphs.get(stream)
         if known is None or known[0] != made_of:

@@ -39,7 +39,6 @@ from headgate.plan.imprecise import Imprecise
 from headgate.plan.segment import Entry, Segment, compile_segment
 from headgate.plan.sequences import Living
 from headgate.plan.session import Session, unusable
-from headgate.plan.statics import FilterStatic
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
 
@@ -205,7 +204,7 @@ class Plan:
         if slot in segment.sequence_slots:
             assert self.sequences is not None
             parts = None if event is None else self._replayed(streams_of(name, self.sequences), event)
-            static = FilterStatic.maker(self.context.engine, self.context.graphs, self.catalogue)
+            static = self.context.static(self.catalogue)
             return explain_sequence(name, entry.text, self.sequences, parts, static, self.sequences.streams)
         schema = self.schemas[entry.stream]
         body = cut_text(entry.text).body()

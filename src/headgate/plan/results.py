@@ -16,6 +16,7 @@ from pyroaring import BitMap64
 from headgate.columns import Columns
 from headgate.plan import identity
 from headgate.plan.segment import Segment
+from headgate.predicates.values import written
 from headgate.schema import Schema, format_path
 from headgate.sequences.matches import Matches
 
@@ -136,7 +137,7 @@ def bitmaps(found: Sequence[Found], moved: Matches | None) -> dict[str, BitMap64
 
 def binding_text(binding: Mapping[str, Any]) -> str | None:
     """The values of variables as JSON; null where there are none."""
-    plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in binding.items()}
+    plain = {name: written(value) for name, value in binding.items()}
     return orjson.dumps(plain).decode() if plain else None
 
 

@@ -10,6 +10,7 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -22,10 +23,18 @@ from numpy.typing import NDArray
 from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex, compile_gated
 from headgate.filters.engine import FilterIndex, compile_filters
-from headgate.language.forms import Cut, cut, cut_at_joints
-from headgate.language.tokens import tokenise
+from headgate.language.forms import cut_text
 from headgate.plan.identity import hashes
 from headgate.schema import Schema
+
+
+class Family(IntEnum):
+    """Which engines decide a subscription; admission tells, and nobody asks the text again."""
+
+    FILTER = 0
+    LATE = 1
+    """It asks an operator or matches a GRAPH."""
+    SEQUENCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,7 @@ class Entry:
     missing: str = "null"
     labels: Mapping[str, str] | None = None
     paused: bool = False
+    family: Family = Family.FILTER
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,18 @@ class Segment:
             self.streams[slot].as_py(),
             self.modes[slot].as_py(),
             orjson.loads(labels) if labels else None,
+            family=self._family(slot),
         )
+
+    def _family(self, slot: int) -> Family:
+        at = int(np.searchsorted(self.sequence_slots, slot))
+        if at < len(self.sequence_slots) and self.sequence_slots[at] == slot:
+            return Family.SEQUENCE
+        return Family.LATE if slot in self._late else Family.FILTER
+
+    @cached_property
+    def _late(self) -> frozenset[int]:
+        return frozenset(slot for slots in self.late_slots.values() for slot in slots.tolist())
 
 
 @contextmanager
@@ -114,16 +135,12 @@ def compile_segment(
     listed = list(live.values())
     filters: dict[str, FilterIndex | GatedIndex] = {}
     slots: dict[str, NDArray[np.int32]] = {}
-    late: dict[str, list[int]] = {}
-    sequences: list[int] = []
     with collector_paused():
-        for stream in dict.fromkeys(e.stream for e in listed):
-            plain: list[int] = []
-            items = _filters(listed, stream, plain, late.setdefault(stream, []), sequences)
+        for stream, plain in _slots(listed, Family.FILTER).items():
+            items = ((cut_text(listed[slot].text), listed[slot].missing) for slot in plain.tolist())
             schema, sample = schemas.get(stream, Schema(stream, {})), (samples or {}).get(stream)
             index = compile_gated(list(items), schema, sample) if cover else compile_filters(items, schema, sample)
-            if plain:
-                filters[stream], slots[stream] = index, np.array(plain, np.int32)
+            filters[stream], slots[stream] = index, plain
     words = hashes(list(live))
     return Segment(
         pa.array(list(live), pa.string()),
@@ -133,33 +150,21 @@ def compile_segment(
         pa.array([orjson.dumps(e.labels).decode() if e.labels else None for e in listed], pa.string()),
         filters,
         slots,
-        {s: np.array(numbers, np.int32) for s, numbers in late.items() if numbers},
-        np.array(sorted(sequences), np.int32),
+        _slots(listed, Family.LATE),
+        np.array([slot for slot, e in enumerate(listed) if e.family is Family.SEQUENCE], np.int32),
         words,
         np.argsort(words[:, 0], kind="stable").astype(np.int32),
         _fingerprint(live, {e.stream: schemas.get(e.stream) for e in listed}, cover),
     )
 
 
-def _filters(
-    entries: list[Entry], stream: str, plain: list[int], late: list[int], sequences: list[int]
-) -> Iterator[tuple[Cut, str]]:
-    """The plain filters of a stream, one after the other; the slots of each kind are noted on the way."""
+def _slots(entries: Sequence[Entry], family: Family) -> dict[str, NDArray[np.int32]]:
+    """The slots of a family, by stream."""
+    found: dict[str, list[int]] = {}
     for slot, entry in enumerate(entries):
-        if entry.stream != stream:
-            continue
-        made = cut_at_joints(entry.text)
-        if made is None:
-            tokens = tokenise(entry.text)
-            if tokens.kinds[0] == "SELECT":
-                sequences.append(slot)
-                continue
-            made = cut(tokens)
-        if any(piece.form.late for piece in made.pieces):
-            late.append(slot)
-        else:
-            plain.append(slot)
-            yield made, entry.missing
+        if entry.family is family:
+            found.setdefault(entry.stream, []).append(slot)
+    return {stream: np.array(numbers, np.int32) for stream, numbers in found.items()}
 
 
 def _fingerprint(entries: Mapping[str, Entry], schemas: Mapping[str, Schema | None], cover: bool) -> str:

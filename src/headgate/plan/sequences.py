@@ -14,16 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.errors import PlanError
-from headgate.graphs.engine import GraphEngine
 from headgate.language.catalogue import Catalogue
-from headgate.operators.engine import OperatorEngine
 from headgate.plan.segment import Entry, Segment
-from headgate.plan.statics import FilterStatic
 from headgate.sequences.automaton import QUOTA
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.shapes import Shapes
-from headgate.sequences.static.index import Static
+from headgate.sequences.static import Static
 
 Slots = NDArray[np.int32]
 Living = tuple[Segment, Slots]
@@ -49,8 +46,8 @@ class _Made:
 class Sequences:
     """Keeps the index of the last plan of a book."""
 
-    def __init__(self, engine: OperatorEngine, graphs: Callable[[str, Catalogue], GraphEngine]) -> None:
-        self._engine, self._graphs = engine, graphs
+    def __init__(self, static: Callable[[Catalogue], Static]) -> None:
+        self._static = static
         self._made: _Made | None = None
         self._shapes: dict[str, Shapes] = {}
 
@@ -99,9 +96,6 @@ class Sequences:
                 shapes = self._shapes[entry.missing] = Shapes(catalogue, entry.missing)
             made.append(Subscription(name, shapes.spine(entry.text), entry.missing, QUOTA))
         return made
-
-    def _static(self, catalogue: Catalogue) -> Static:
-        return FilterStatic.maker(self._engine, self._graphs, catalogue)
 
 
 def _speak_of(catalogue: Catalogue) -> tuple[object, ...]:

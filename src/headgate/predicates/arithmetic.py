@@ -1,6 +1,6 @@
-"""Arithmetic and functions over whole columns (SEMANTICS, section 1).
+"""Arithmetic over whole columns (SEMANTICS, section 1).
 
-`language.values` defines them on single values. What has no result, an overflow or a division by zero, is not known.
+`predicates.values` defines them on single values. What has no result, an overflow or a division by zero, is not known.
 """
 
 from __future__ import annotations
@@ -90,13 +90,3 @@ def negated(a: Operand) -> Operand:
         assert isinstance(a, Constant)
         return Constant(values.negate(a.value))
     return Numbers(-a.data, a.known if a.data.dtype.kind == "f" else a.known & (a.data != _LEAST))
-
-
-def mapped(name: str, a: Operand) -> Operand:
-    """LOWER, UPPER and LENGTH of each distinct text; ABS."""
-    if isinstance(a, Constant):
-        return Constant(values.function(name, a.value))
-    if isinstance(a, Numbers):
-        return Numbers(np.abs(a.data), a.known if a.data.dtype.kind == "f" else a.known & (a.data != _LEAST))
-    found = [values.function(name, word) for word in a.distinct]
-    return Numbers(a.look_up(found, np.int64), a.known) if name == "LENGTH" else Words(a.codes, found)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from headgate.columns import Column
 from headgate.language.ast import Path
+from headgate.predicates import domain
 from headgate.predicates.kernels import numeric_cells, table_cells
 from headgate.predicates.values import INT64
 from headgate.schema import Kind
@@ -37,49 +38,49 @@ def canonical(kind: Kind, op: str, constant: Any) -> tuple[str, Any]:
     `op` may become NEVER or ALWAYS (for every x that is there): `i > 2.5` is `i >= 3`, `i = 2.5` is NEVER.
     """
     if kind in _WHOLE:
-        return _whole(op, constant)
-    if kind is Kind.DOUBLE:
-        return _double(op, constant)
-    if kind is Kind.BOOLEAN:
-        return op, int(constant)
-    return op, constant
-
-
-def _whole(op: str, constant: Any) -> tuple[str, Any]:
-    if isinstance(constant, float) and not math.isfinite(constant):
-        constant = -(2**64) if constant < 0 else 2**64  # NaN is above everything, as infinity is
-    if isinstance(constant, float) and not constant.is_integer():
-        if op in ("=", "<>"):
-            return (NEVER if op == "=" else ALWAYS), 0
-        floor = math.floor(constant)
-        op, constant = ("<=", floor) if op in ("<", "<=") else (">=", floor + 1)
-    constant = int(constant)
-    if constant in INT64:
-        return op, constant
-    below = constant < 0  # the constant lies below every BIGINT
-    holds = op == "<>" or (op in (">", ">=")) == below
-    return (ALWAYS if holds and op != "=" else NEVER), 0
-
-
-_OF_NAN = {"=": ">", ">=": ">", "<>": "<=", "<": "<=", "<=": ALWAYS, ">": NEVER}
-"""`x op NaN` as a comparison with infinity: NaN alone is above it."""
-
-
-def _double(op: str, constant: Any) -> tuple[str, Any]:
+        if isinstance(constant, int) and constant in INT64:
+            return op, constant
+    elif kind is not Kind.DOUBLE:
+        return op, int(constant) if kind is Kind.BOOLEAN else constant
+    elif isinstance(constant, float) and constant == constant:
+        return op, constant + 0.0  # -0.0 becomes 0.0
+    of_kind = domain.DOUBLE if kind is Kind.DOUBLE else domain.BIGINT
+    at, past = of_kind.at_least(constant), of_kind.above(constant)
+    match op:
+        case "<":
+            return _below(kind, at)
+        case "<=":
+            return _below(kind, past)
+        case ">":
+            return _from(kind, past)
+        case ">=":
+            return _from(kind, at)
+    if at == past:  # no value of this type equals the constant
+        return (NEVER if op == "=" else ALWAYS), _value(kind, domain.BOTTOM)
     if constant != constant:
-        return _OF_NAN[op], math.inf
-    try:
-        near = float(constant)
-    except OverflowError:
-        near = math.inf if constant > 0 else -math.inf
-    if near == constant:
-        return op, near + 0.0  # -0.0 becomes 0.0
-    if op in ("=", "<>"):
-        return (NEVER if op == "=" else ALWAYS), 0.0
-    # The constant lies between two doubles; `near` is one of them.
-    if op in ("<", "<="):
-        return ("<" if near > constant else "<="), near
-    return (">=" if near > constant else ">"), near
+        return _from(kind, at) if op == "=" else _below(kind, at)
+    return op, _value(kind, at)
+
+
+def _below(kind: Kind, cut: domain.Cut) -> tuple[str, Any]:
+    if cut in (domain.BOTTOM, domain.TOP):
+        return (NEVER if cut == domain.BOTTOM else ALWAYS), _value(kind, domain.BOTTOM)
+    value = _value(kind, cut)
+    return ("<", value) if value == value else ("<=", math.inf)  # NaN alone is above infinity
+
+
+def _from(kind: Kind, cut: domain.Cut) -> tuple[str, Any]:
+    if cut in (domain.BOTTOM, domain.TOP):
+        return (ALWAYS if cut == domain.BOTTOM else NEVER), _value(kind, domain.BOTTOM)
+    value = _value(kind, cut)
+    return (">=", value) if value == value else (">", math.inf)
+
+
+def _value(kind: Kind, cut: domain.Cut) -> Any:
+    """The least value behind a cut."""
+    if kind is Kind.DOUBLE:
+        return -math.inf if cut == domain.BOTTOM else domain.double_of(cut[1])
+    return INT64.start if cut == domain.BOTTOM else cut[1]
 
 
 @dataclass(frozen=True)

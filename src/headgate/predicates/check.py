@@ -1,4 +1,7 @@
-"""The check of a filter body: names, types, operators, and that every variable is bound.
+"""The names and types of a filter body: attributes, operators, and that every variable is bound.
+
+This is the first half of admission, which resolves and types a text and collects all its problems; the second half
+builds it (`subscriptions.admission`), and what only building can tell, such as the shape of a GRAPH, is not asked here.
 
 The binding rule (SEMANTICS, operators): a call or GRAPH binds its variables; AND binds what any part binds, OR what all
 its parts bind, NOT nothing. A value constraint may use only what is bound where it stands. Under NOT a call or GRAPH
@@ -14,8 +17,8 @@ from headgate.errors import BindingProblem, LanguageError, TypeProblem, UnknownN
 from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue, nearest, unknown_operator
-from headgate.predicates.types import Lookup, Types
-from headgate.schema import Kind, Schema, Type
+from headgate.predicates.types import Types
+from headgate.schema import Schema, Type
 
 
 @dataclass
@@ -41,7 +44,6 @@ def check_filter(body: Node, schema: Schema, catalogue: Catalogue) -> Checked:
     types.predicate(body)
     checked.problems += types.problems
     checked.problems += check_calls(body, catalogue)
-    checked.problems += check_graphs(body, catalogue, lookup)
     checked.problems += check_variables(body)
     for node in ast.walk(body):
         if isinstance(node, ast.Duration):
@@ -77,7 +79,7 @@ def check_calls(body: Node, catalogue: Catalogue) -> list[LanguageError]:
     return problems
 
 
-def check_graphs(body: Node, catalogue: Catalogue, lookup: Lookup) -> list[LanguageError]:
+def check_graphs(body: Node, catalogue: Catalogue) -> list[LanguageError]:
     problems: list[LanguageError] = []
     for graph in ast.walk(body):
         if not isinstance(graph, ast.Graph):
@@ -95,19 +97,7 @@ def check_graphs(body: Node, catalogue: Catalogue, lookup: Lookup) -> list[Langu
                 if isinstance(node, ast.Variable) and node.name not in known:
                     message = f"?{node.name} does not occur in the statements of this GRAPH"
                     problems.append(BindingProblem(message, "FILTER uses variables of its own GRAPH", at=node.at))
-        if graph.column is not None:
-            problems += _graph_column(graph.column, lookup)
     return problems
-
-
-def _graph_column(column: ast.Attribute, lookup: Lookup) -> list[LanguageError]:
-    try:
-        found = lookup(column)
-    except LanguageError:
-        return []  # reported with the other names
-    if found is not None and found.kind is not Kind.GRAPH:
-        return [TypeProblem(f"GRAPH needs a GRAPH column, this is {found}", at=column.at)]
-    return []
 
 
 def bound(node: Node) -> frozenset[str]:

@@ -2,19 +2,18 @@ r"""LIKE patterns, read once and tested in time linear in the text.
 
 Most patterns are an equality, a prefix, a suffix or a part. Of the others those without `_` are pieces that must follow
 each other, which a left-to-right search decides: the earliest place for each piece leaves the most room for the rest.
-What has `_` between other things becomes an anchored RE2 expression. A backtracking expression, as in `values.like`, is
-the plain definition but polynomial in the text, with the number of `%` as the exponent.
+What has `_` between other things becomes an anchored RE2 expression. A backtracking expression, as in `oracle/values.py`,
+is the plain definition but polynomial in the text, with the number of `%` as the exponent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import AnyStr
+from functools import lru_cache
+from typing import Any, AnyStr
 
 import re2
-
-from headgate.predicates import values
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +82,20 @@ def in_order(text: AnyStr, pieces: Sequence[AnyStr]) -> bool:
     return True
 
 
+@lru_cache(maxsize=10_000)
+def regex(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options=options)
+
+
 def is_unicode(text: str) -> bool:
     """False for half of a surrogate pair, which no event holds and no automaton takes."""
     return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def like_test(pattern: str, escape: str | None, fold: bool) -> Callable[[str], bool]:
-    """`values.like` with one pattern."""
+    """The test of texts against one pattern."""
     if not is_unicode(pattern):
         return lambda _: False
     shape = like_shape(pattern, escape, fold)
@@ -97,12 +103,16 @@ def like_test(pattern: str, escape: str | None, fold: bool) -> Callable[[str], b
     test: Callable[[str], bool]
     match shape.kind:
         case "REGEX":
-            search = values.regex(shape.regex).search
+            search = regex(shape.regex).search
             test = lambda word: search(word) is not None  # noqa: E731 - one of four alternatives side by side
         case "PIECES":
             test = lambda word: in_order(word, pieces)  # noqa: E731 - one of four alternatives side by side
         case "EQUALS":
             test = pieces[0].__eq__
-        case kind:
-            test = lambda word: values.text_test(kind, word, pieces[0])  # noqa: E731 - one of four alternatives side by side
+        case "STARTS":
+            test = lambda word: word.startswith(pieces[0])  # noqa: E731 - one of several alternatives side by side
+        case "ENDS":
+            test = lambda word: word.endswith(pieces[0])  # noqa: E731 - one of several alternatives side by side
+        case _:
+            test = lambda word: pieces[0] in word  # noqa: E731 - one of several alternatives side by side
     return (lambda word: test(word.lower())) if fold else test

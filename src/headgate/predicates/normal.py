@@ -18,10 +18,10 @@ from typing import Any
 from headgate.language import ast
 from headgate.language.ast import Hole, Node
 from headgate.predicates import values
+from headgate.predicates.functions import FUNCTIONS
+from headgate.predicates.modes import demanded
 from headgate.predicates.times import instant
 from headgate.schema import Schema
-
-MODES = ("null", "strict", "default", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,10 @@ def normalise(body: Node, missing: str, schema: Schema) -> Formula:
     """The formula that is TRUE for an event exactly if the body, in its mode, matches it."""
     default = missing == "default"
     formula = _Push(schema, default).formula(body, True)
-    if missing == "strict":
-        names = dict.fromkeys(n.path for n in ast.walk(body) if isinstance(n, ast.Attribute))
-        present = tuple(Lit(ast.IsNull(ast.Attribute(path)), False) for path in names)
-        return conjunction([formula, *present])
     if missing == "total":
         return conjunction([formula, Complete()])
-    return formula
+    present = tuple(Lit(ast.IsNull(ast.Attribute(path)), False) for path in demanded(missing, body, schema))
+    return conjunction([formula, *present]) if present else formula
 
 
 def literals(formula: Formula) -> Iterator[Lit | Complete]:
@@ -149,12 +146,8 @@ class _Push:
                 return ast.Between(fold(operand), fold(low), fold(high))
             case ast.In(operand, items):
                 return ast.In(fold(operand), tuple(map(fold, items)))
-            case ast.TextTest(kind, whole, part):
-                return ast.TextTest(kind, fold(whole), fold(part))
-            case ast.Like(operand, pattern, escape, fold_case):
-                return ast.Like(fold(operand), fold(pattern), escape, fold_case)
-            case ast.Matches(operand, pattern):
-                return ast.Matches(fold(operand), pattern)
+            case ast.Test(name, operands):
+                return ast.Test(name, tuple(map(fold, operands)))
             case ast.IsNull(operand):
                 return ast.IsNull(fold(operand))
         return fold(atom)
@@ -186,10 +179,11 @@ def fold(node: Node) -> Node:
         case ast.Span(amount, unit) if not isinstance(amount, Hole):
             return ast.Literal(round(amount * ast.UNITS[unit]))
         case ast.Negate(operand):
-            return _compute(values.negate, ast.Negate(fold(operand)), fold(operand))
-        case ast.Function(name, operand):
             inner = fold(operand)
-            return _compute(lambda a: values.function(name, a), ast.Function(name, inner), inner)
+            return _compute(values.negate, ast.Negate(inner), inner)
+        case ast.Function(name, operands):
+            folded = tuple(map(fold, operands))
+            return _compute(FUNCTIONS[name].row, ast.Function(name, folded), *folded)
         case ast.Arithmetic(op, left, right):
             a, b = fold(left), fold(right)
             return _compute(lambda x, y: values.arithmetic(op, x, y), ast.Arithmetic(op, a, b), a, b)
@@ -198,7 +192,8 @@ def fold(node: Node) -> Node:
 
 def _compute(f: Callable[..., Any], otherwise: Node, *operands: Node) -> Node:
     if all(isinstance(o, ast.Literal) and not isinstance(o.value, Hole) for o in operands):
-        return ast.Literal(f(*(_value(o) for o in operands)))
+        given = [_value(o) for o in operands]
+        return ast.Literal(None if None in given else f(*given))
     return otherwise
 
 

@@ -1,4 +1,4 @@
-"""Operands of atoms as whole columns: what `language.values` says of two values, said of all rows at once.
+"""Operands of atoms as whole columns: what `predicates.values` says of two values, said of all rows at once.
 
 Text never appears per row. A text column is codes into its distinct values, a function of it maps the distinct values,
 and a test of it is a table over them that the codes look up. What stands where an operand is not known means nothing;

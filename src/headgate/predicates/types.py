@@ -1,8 +1,10 @@
 """Types of expressions: what may be compared with what.
 
 The checker collects every problem of a text instead of stopping at the first, so that a user fixes a script in one go.
-An attribute of an undeclared stream starts without a type and takes the one its first use demands: numbers DOUBLE,
-texts STRING and so on. A later use that demands another is an error there.
+An attribute of an undeclared stream starts without a type and takes the one that the whole text tells, by unification:
+attributes that are compared with each other have one type, and the first use that demands one (numbers DOUBLE, texts
+STRING and so on) gives it to all of them. A use that demands another is an error there. A comparison that finds no type
+waits until everything has been read.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-import re2
-
 from headgate.errors import LanguageError, TypeProblem
 from headgate.language import ast
 from headgate.language.ast import Node
+from headgate.predicates.functions import FUNCTIONS
+from headgate.predicates.tests import TESTS
 from headgate.predicates.times import instant
-from headgate.schema import Kind, Type
+from headgate.predicates.values import NUMBER
+from headgate.schema import Kind, Path, Type
 
 
 class Special(Enum):
@@ -38,9 +41,8 @@ BOOLEAN, BIGINT, DOUBLE, STRING, TIMESTAMP = (
 _NUMBERS = (Kind.BIGINT, Kind.DOUBLE)
 _UNORDERED = (Kind.BOOLEAN, Kind.BINARY)
 _INT64 = range(-(2**63), 2**63)
-_REGEX_MEMORY = 1 << 20
 _CONDITIONS = (
-    ast.And, ast.Or, ast.Not, ast.Compare, ast.Between, ast.In, ast.Like, ast.TextTest, ast.Matches, ast.IsNull,
+    ast.And, ast.Or, ast.Not, ast.Compare, ast.Between, ast.In, ast.Test, ast.IsNull,
     ast.Call, ast.Graph,
 )  # fmt: skip
 
@@ -48,18 +50,39 @@ Lookup = Callable[[ast.Attribute], Type | None]
 """The type of an attribute, or None where the stream is undeclared and nothing has fixed it yet; raises if unknown."""
 Learn = Callable[[ast.Attribute, Type], None]
 """Notes the type that a use demands of an attribute without one."""
+_Key = tuple[str, Path]
 
 
 class Types:
-    """Checks expressions; `problems` collects what is wrong."""
+    """Checks expressions. `learn` makes attributes without a type take one; without it they are any value."""
 
     def __init__(self, lookup: Lookup, learn: Learn | None = None) -> None:
         self._lookup = lookup
         self._learn = learn
-        self.problems: list[LanguageError] = []
+        self._problems: list[LanguageError] = []
+        self._alike: dict[_Key, _Key] = {}
+        """Attributes that must have one type, as a forest: each points towards the root of its set."""
+        self._told: dict[_Key, Type] = {}
+        """The type of a set, by its root."""
+        self._waiting: list[tuple[list[Node], bool]] = []
+        """Comparisons of which nothing has told the type yet, and whether they need an order."""
+
+    @property
+    def problems(self) -> list[LanguageError]:
+        """What is wrong with everything read so far."""
+        waiting, self._waiting = self._waiting, []
+        for nodes, ordered in waiting:
+            self._same(nodes, ordered=ordered)
+        for nodes, _ in self._waiting:
+            untyped = next(n for n in map(_attribute_of, nodes) if n is not None)
+            self.problem(
+                f"nothing tells the type of {_name(untyped)}", "declare the stream with CREATE STREAM", untyped
+            )
+        self._waiting = []
+        return self._problems
 
     def problem(self, message: str, hint: str, node: Node) -> None:
-        self.problems.append(TypeProblem(message, hint, at=node.at))
+        self._problems.append(TypeProblem(message, hint, at=node.at))
 
     # -- predicates
 
@@ -88,7 +111,11 @@ class Types:
                 return self._attribute(node, wanted)
             case ast.Every(attribute):
                 return self._every(attribute, wanted)
-            case ast.Span() | ast.Duration():
+            case ast.Span(amount, unit):
+                if isinstance(amount, int | float) and not abs(amount * ast.UNITS[unit]) < 2**63:
+                    self.problem("this length of time is beyond 64 bits of microseconds", "", node)
+                return Special.SPAN
+            case ast.Duration():
                 return Special.SPAN
             case ast.Variable():
                 return Special.ANY
@@ -96,8 +123,8 @@ class Types:
                 return self._number(operand, "-")
             case ast.Arithmetic():
                 return self._arithmetic(node)
-            case ast.Function(name, operand):
-                return self._function(name, operand)
+            case ast.Function():
+                return self._function(node)
             case ast.Compare():
                 self._compare(node)
             case ast.Between(operand, low, high):
@@ -106,15 +133,8 @@ class Types:
             case ast.In(operand, items):
                 self._same([operand, *items], ordered=False)
                 self._one_array(node)
-            case ast.Like():
-                self._like(node)
-            case ast.TextTest(kind, whole, part):
-                self._text(whole, kind)
-                self._text(part, kind)
-                self._one_array(node)
-            case ast.Matches(operand, pattern):
-                self._text(operand, "MATCHES")
-                self._regex(pattern, node)
+            case ast.Test():
+                self._test(node)
             case ast.IsNull(operand):
                 if isinstance(operand, ast.Every):
                     self.problem("ALL(...) IS NULL has no meaning", "ask whether the attribute IS NULL", operand)
@@ -123,7 +143,9 @@ class Types:
             case ast.Call(_, arguments):
                 for argument in arguments:
                     self._argument(argument)
-            case ast.Graph(filters=filters):
+            case ast.Graph(filters=filters, column=column):
+                if column is not None:
+                    self._graph_column(column)
                 for f in filters:
                     self.predicate(f)
             case ast.And() | ast.Or() | ast.Not():
@@ -136,17 +158,43 @@ class Types:
 
     def _attribute(self, node: ast.Attribute, wanted: Type | None) -> ExpressionType:
         try:
-            found = self._lookup(node)
+            found = self._type_of(node)
         except LanguageError as problem:
             problem.at = node.at
-            self.problems.append(problem)
+            self._problems.append(problem)
             return Special.ANY
-        if found is None:
-            if wanted is None or self._learn is None:
-                return Special.ANY
-            self._learn(node, wanted)
-            return wanted
+        if found is not None:
+            return found
+        if wanted is None or self._learn is None:
+            return Special.ANY
+        self._told[self._root(node)] = wanted.element
+        self._learn(node, wanted)
+        return wanted
+
+    def _type_of(self, node: ast.Attribute) -> Type | None:
+        """The type of an attribute: its own, or that of an attribute it must be like."""
+        found = self._lookup(node)
+        if found is None and self._learn is not None:
+            found = self._told.get(self._root(node))
+            if found is not None:
+                self._learn(node, found)
         return found
+
+    def _root(self, node: ast.Attribute) -> _Key:
+        key = (node.scope, node.path)
+        while (above := self._alike.get(key, key)) != key:
+            self._alike[key] = self._alike.get(above, above)  # halves the way for the next one
+            key = above
+        return key
+
+    def _unite(self, nodes: list[ast.Attribute]) -> None:
+        for node in nodes[1:]:
+            self._alike[self._root(node)] = self._root(nodes[0])
+
+    def _graph_column(self, column: ast.Attribute) -> None:
+        found = self._attribute(column, Type(Kind.GRAPH))
+        if isinstance(found, Type) and found != Type(Kind.GRAPH):
+            self.problem(f"GRAPH needs a GRAPH column, this is {found}", "", column)
 
     def _every(self, attribute: ast.Attribute, wanted: Type | None) -> ExpressionType:
         found = self._attribute(attribute, Type(wanted.kind, array=True) if wanted else None)
@@ -193,16 +241,23 @@ class Types:
             return TIMESTAMP
         left, right = self._as_number(left, node.left, node.op), self._as_number(right, node.right, node.op)
         if Special.SPAN in (left, right):
+            if Special.ANY in (left, right) and node.op in "+-":
+                return Special.ANY  # a variable may hold a time or a length of time
             return DOUBLE if node.op == "/" else Special.SPAN
         if node.op != "/" and _is(left, Kind.BIGINT) and _is(right, Kind.BIGINT):
             return BIGINT
         return DOUBLE
 
-    def _function(self, name: str, operand: Node) -> ExpressionType:
-        if name == "ABS":
-            return self._number(operand, "ABS")
-        self._text(operand, name)
-        return BIGINT if name == "LENGTH" else STRING
+    def _function(self, node: ast.Function) -> ExpressionType:
+        entry = FUNCTIONS[node.name]
+        types: list[ExpressionType] = []
+        for operand, kind in zip(node.operands, entry.takes, strict=True):
+            if kind == NUMBER:
+                types.append(self._number(operand, node.name))
+            else:
+                self._text(operand, node.name)
+                types.append(STRING)
+        return types[0] if entry.result is None else entry.result
 
     # -- comparisons
 
@@ -212,14 +267,14 @@ class Types:
 
     def _same(self, nodes: list[Node], *, ordered: bool) -> None:
         """All nodes must be comparable with the first that has a type."""
-        before = len(self.problems)
+        before = len(self._problems)
         for node in nodes:
             if isinstance(node, _CONDITIONS):
                 self.problem("a condition cannot be compared", "join conditions with AND and OR", node)
                 return
         wanted = next((t for t in map(self._peek, nodes) if t is not None), None)
         types = [self.value(n, wanted=wanted) for n in nodes]
-        if len(self.problems) > before:
+        if len(self._problems) > before:
             return
         first = None
         for node, found in zip(nodes, types, strict=True):
@@ -235,32 +290,38 @@ class Types:
                 return
         if ordered and isinstance(first, Type) and first.kind in _UNORDERED:
             self.problem(f"{first.kind.value.upper()} has no order", "use = or <>", nodes[0])
-        if first is None and not any(t is Special.NULL for t in types) and self._learn is not None:
-            untyped = [n for n in nodes if isinstance(n, ast.Attribute)]
-            if untyped and not any(isinstance(n, ast.Variable) for n in nodes):
-                self.problem(
-                    f"nothing tells the type of {_name(untyped[0])}",
-                    "declare the stream with CREATE STREAM",
-                    untyped[0],
-                )
+        if first is None and self._learn is not None:
+            self._wait(nodes, types, ordered=ordered)
+
+    def _wait(self, nodes: list[Node], types: list[ExpressionType], *, ordered: bool) -> None:
+        """Attributes of a comparison that tells no type. One against NULL needs none, nor does one against a variable,
+        which is compared row by row."""
+        untyped = [a for a in map(_attribute_of, nodes) if a is not None]
+        if any(isinstance(n, ast.Variable) for n in nodes) or not untyped:
+            return
+        if Special.NULL in types and len({(a.scope, a.path) for a in untyped}) == 1:
+            return
+        # Under ALL stands an ARRAY: what it is compared with tells the type of its elements, once that is known.
+        self._unite([n for n in nodes if isinstance(n, ast.Attribute)])
+        self._waiting.append((nodes, ordered))
 
     def _peek(self, node: Node) -> Type | None:
-        """The type a node brings by itself, which its untyped partners then take."""
-        if isinstance(node, ast.Attribute | ast.Every):
-            attribute = node.attribute if isinstance(node, ast.Every) else node
+        """The type a node brings by itself, which its untyped partners then take. Of a length of time: a number."""
+        attribute = _attribute_of(node)
+        if attribute is not None:
             try:
-                found = self._lookup(attribute)
+                found = self._type_of(attribute)
             except LanguageError:
                 return None
             return None if found is None else found.element
         if any(isinstance(below, _CONDITIONS) for below in ast.walk(node)):
             return None  # wrong anyway; looking into it twice at every level would take exponential time
-        kept, self.problems = self.problems, []
+        kept, self._problems = self._problems, []
         found_type = self.value(node)
-        self.problems = kept
+        self._problems = kept
         if isinstance(found_type, Type):
             return DOUBLE if found_type.kind is Kind.BIGINT else found_type.element
-        return None
+        return DOUBLE if found_type is Special.SPAN else None
 
     def _one_array(self, node: Node) -> None:
         """One ARRAY attribute an atom: the quantifier encloses the whole of it."""
@@ -272,7 +333,7 @@ class Types:
                 arrays.setdefault((below.attribute.path, below.attribute.scope, True), below)
             elif isinstance(below, ast.Attribute) and id(below) not in inside:
                 try:
-                    found = self._lookup(below)
+                    found = self._type_of(below)
                 except LanguageError:
                     return
                 if found is not None and found.array:
@@ -288,33 +349,34 @@ class Types:
         if found not in (Special.ANY, Special.NULL) and not _is(found, Kind.STRING):
             self.problem(f"{what} works on text, this is {_a(found)}", "", node)
 
-    def _like(self, node: ast.Like) -> None:
-        self._text(node.operand, "ILIKE" if node.fold else "LIKE")
-        pattern = node.pattern
-        if isinstance(pattern, ast.Literal) and not isinstance(pattern.value, str | ast.Hole | None):
-            self._text(pattern, "LIKE")
-        elif not isinstance(pattern, ast.Literal):
-            self.problem("the pattern of LIKE is a text literal", "use CONTAINS for a part that varies", pattern)
-        elif isinstance(node.escape, str):
-            if len(node.escape) != 1:
-                self.problem("ESCAPE takes one character", "", pattern)
-            elif isinstance(pattern.value, str) and _dangles(pattern.value, node.escape):
-                hint = f"{node.escape} stands before %, _ or itself"
-                self.problem("the escape character escapes nothing here", hint, pattern)
-
-    def _regex(self, pattern: str | ast.Hole, node: Node) -> None:
-        if not isinstance(pattern, str):
+    def _test(self, node: ast.Test) -> None:
+        self._text(node.operands[0], node.name)
+        entry = TESTS[node.name]
+        if entry.prepare is None:
+            for operand in node.operands[1:]:
+                self._text(operand, node.name)
+            self._one_array(node)
             return
-        options = re2.Options()
-        options.max_mem = _REGEX_MEMORY
-        options.log_errors = False
-        try:
-            re2.compile(pattern, options=options)
-        except re2.error as e:
-            reason = e.args[0].decode() if isinstance(e.args[0], bytes) else str(e.args[0])
-            self.problem(
-                f"the regular expression is refused: {reason}", "RE2 has no back references or look-around", node
-            )
+        patterns = []
+        for pattern in node.operands[1:]:
+            if not isinstance(pattern, ast.Literal):
+                hint = "use CONTAINS for a part that varies"
+                self.problem(f"the pattern of {node.name} is a text literal", hint, pattern)
+                return
+            if not isinstance(pattern.value, str | ast.Hole | None):
+                self._text(pattern, node.name)
+                return
+            patterns.append(pattern.value)
+        if entry.check is not None and all(isinstance(p, str) for p in patterns):
+            wrong = entry.check(*patterns)
+            if wrong is not None:
+                self.problem(*wrong, node.operands[1])
+
+
+def _attribute_of(node: Node) -> ast.Attribute | None:
+    """The attribute that stands on one side of a comparison by itself, or under ALL."""
+    inner = node.attribute if isinstance(node, ast.Every) else node
+    return inner if isinstance(inner, ast.Attribute) else None
 
 
 def _literal(value: object) -> ExpressionType:
@@ -352,14 +414,3 @@ def _a(found: ExpressionType) -> str:
 def _name(attribute: ast.Attribute) -> str:
     name = ".".join(attribute.path)
     return f"{attribute.scope}.{name}" if attribute.scope else name
-
-
-def _dangles(pattern: str, escape: str) -> bool:
-    at = 0
-    while at < len(pattern):
-        if pattern[at] == escape:
-            if pattern[at + 1 : at + 2] not in ("%", "_", escape):
-                return True
-            at += 1
-        at += 1
-    return False

@@ -1,18 +1,18 @@
-"""What arithmetic, comparison and text tests mean on single values (SEMANTICS, section 1).
+"""What arithmetic and comparison mean on single values (docs/semantics.md, "Values").
 
 None is a missing value here, and the result of what cannot be computed. BIGINT is int, DOUBLE float, TIMESTAMP int
-microseconds. The compiled kernels are tested against these few lines.
+microseconds. Where no schema tells the type of a value (variables of operators and graphs), the value itself does:
+`kind` tells a text from a number, and `Instant` is a time that must not be taken for one. `oracle/values.py` is the plain
+twin.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from functools import lru_cache
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import re2
-
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INT64 = range(-(2**63), 2**63)
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """`c op x` is `x FLIPPED[op] c`."""
@@ -20,19 +20,89 @@ NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 """Where both operands are there, NOT `x op c` is `x NEGATED[op] c`: the order is total, NaN included."""
 
 
+class Instant(int):
+    """Microseconds since 1970 in UTC, where nothing but the value itself tells that it is a time."""
+
+    __slots__ = ()
+
+
+class Omega:
+    """What a missing value without a DEFAULT becomes in `default` mode."""
+
+    def __repr__(self) -> str:
+        return "ω"
+
+
+OMEGA = Omega()
+
+
+class Opaque:
+    """A value that is there but has no place in the language: an IRI, a literal of an unknown datatype."""
+
+    def __repr__(self) -> str:
+        return "opaque"
+
+
+OPAQUE = Opaque()
+
+BOOLEAN, NUMBER, TEXT, BYTES, INSTANT, ARRAY, OBJECT = range(7)
+"""The kinds of values. Values of different kinds cannot be compared."""
+_KINDS = {
+    bool: BOOLEAN, int: NUMBER, float: NUMBER, str: TEXT, bytes: BYTES, Instant: INSTANT, list: ARRAY, tuple: ARRAY,
+    dict: OBJECT,
+}  # fmt: skip
+
+
+def written(value: Any) -> Any:
+    """A value as JSON can hold it: a time as ISO 8601 in UTC, bytes in hexadecimal."""
+    if isinstance(value, Instant):
+        try:
+            moment = _EPOCH + timedelta(microseconds=value)
+        except OverflowError:
+            return int(value)
+        return moment.isoformat().replace("+00:00", "Z")
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def kind(value: object) -> int | None:
+    """The kind of a value; None for what cannot be compared with anything, not even with itself."""
+    return _KINDS.get(type(value))
+
+
+def same(a: Any, b: Any) -> bool:
+    """`=` as joins use it: NULL never joins, numbers join by value, TRUE and 1 do not."""
+    return a is not None and b is not None and kind(a) == kind(b) and compare("=", a, b)
+
+
+def join_key(value: Any) -> tuple[int | None, Any]:
+    """Two values join exactly if their keys are equal; for a value that is not NULL."""
+    return kind(value), "nan" if value != value else value
+
+
 def arithmetic(op: str, a: Any, b: Any) -> Any:
     """`/` divides as DOUBLE, `%` takes the sign of the dividend; by zero, and beyond BIGINT, is missing."""
     if a is None or b is None:
         return None
-    if op == "/":
-        a, b = float(a), float(b)
-        return None if b == 0 else _divide(a, b)
-    if isinstance(a, int) and isinstance(b, int):
+    if isinstance(a, Instant) or isinstance(b, Instant):
+        return _moved(op, a, b)
+    if op != "/" and isinstance(a, int) and isinstance(b, int):
         return _whole(op, a, b)
-    a, b = float(a), float(b)
-    if op == "%":
-        return None if b == 0 else _remainder(a, b)
-    return {"+": a + b, "-": a - b, "*": a * b}[op]
+    try:
+        a, b = float(a), float(b)
+    except OverflowError:
+        return None
+    match op:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+    if b == 0:
+        return None
+    if op == "/":
+        return a / b
+    return math.nan if math.isinf(a) or a != a or b != b else math.fmod(a, b)
 
 
 def _whole(op: str, a: int, b: int) -> int | None:
@@ -41,19 +111,21 @@ def _whole(op: str, a: int, b: int) -> int | None:
             return None
         rest = abs(a) % abs(b)
         return -rest if a < 0 else rest
-    result = {"+": a + b, "-": a - b, "*": a * b}[op]
+    result = a + b if op == "+" else a - b if op == "-" else a * b
     return result if result in INT64 else None
 
 
-def _divide(a: float, b: float) -> float:
-    try:
-        return a / b
-    except OverflowError:
-        return math.copysign(math.inf, a) * math.copysign(1.0, b)
-
-
-def _remainder(a: float, b: float) -> float:
-    return math.nan if math.isinf(a) or math.isnan(a) or math.isnan(b) else math.fmod(a, b)
+def _moved(op: str, a: Any, b: Any) -> Any:
+    """A time moved by a length of time, or the length between two times, in microseconds."""
+    both = isinstance(a, Instant) and isinstance(b, Instant)
+    if both and op == "-":
+        return _whole(op, a, b)
+    if both or not isinstance(a, int) or not isinstance(b, int) or op not in ("+", "-"):
+        return None
+    if op == "-" and isinstance(b, Instant):
+        return None
+    moved = _whole(op, a, b)
+    return None if moved is None else Instant(moved)
 
 
 def negate(a: Any) -> Any:
@@ -62,19 +134,8 @@ def negate(a: Any) -> Any:
     return None if isinstance(a, int) and -a not in INT64 else -a
 
 
-def function(name: str, a: Any) -> Any:
-    if a is None:
-        return None
-    match name:
-        case "LOWER":
-            return a.lower()
-        case "UPPER":
-            return a.upper()
-        case "LENGTH":
-            return len(a)
-        case "ABS":
-            return a if a >= 0 or a != a else negate(a)
-    raise AssertionError(name)
+def absolute(a: Any) -> Any:
+    return a if a >= 0 or a != a else negate(a)
 
 
 def compare(op: str, a: Any, b: Any) -> bool:
@@ -96,51 +157,3 @@ def compare(op: str, a: Any, b: Any) -> bool:
         case ">=":
             return bool(a >= b)
     raise AssertionError(op)
-
-
-def text_test(kind: str, whole: str, part: str) -> bool:
-    match kind:
-        case "CONTAINS":
-            return part in whole
-        case "STARTS":
-            return whole.startswith(part)
-        case "ENDS":
-            return whole.endswith(part)
-    raise AssertionError(kind)
-
-
-def like(value: str, pattern: str, escape: str | None, fold: bool) -> bool:
-    """ILIKE is LIKE between the LOWER of both."""
-    if fold:
-        value, pattern, escape = value.lower(), pattern.lower(), escape.lower() if escape else escape
-    return like_regex(pattern, escape).fullmatch(value) is not None
-
-
-@lru_cache(maxsize=10_000)
-def like_regex(pattern: str, escape: str | None) -> re.Pattern[str]:
-    """A LIKE pattern as a regular expression. Runs of % are one, so that it cannot blow up more than linearly each."""
-    parts: list[str] = []
-    at = 0
-    while at < len(pattern):
-        c = pattern[at]
-        if c == escape and at + 1 < len(pattern):
-            at += 1
-            parts.append(re.escape(pattern[at]))
-        elif c == "%":
-            if not parts or parts[-1] != ".*":
-                parts.append(".*")
-        else:
-            parts.append("." if c == "_" else re.escape(c))
-        at += 1
-    return re.compile("".join(parts), re.DOTALL)
-
-
-@lru_cache(maxsize=10_000)
-def regex(pattern: str) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(pattern, options=options)
-
-
-def matches(value: str, pattern: str) -> bool:
-    return regex(pattern).search(value) is not None

@@ -19,8 +19,8 @@ import numpy as np
 from headgate.columns import Columns, offsets_of
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.predicates import arithmetic, operands, values
-from headgate.predicates.likes import like_test
+from headgate.predicates import arithmetic, operands, tests
+from headgate.predicates.functions import FUNCTIONS
 from headgate.predicates.operands import Constant, Operand
 from headgate.predicates.times import instant
 from headgate.schema import Path
@@ -91,14 +91,9 @@ class _Rows:
                 return self._compare(">=", a, self.operand(low)) & self._compare("<=", a, self.operand(high))
             case ast.In(operand, items):
                 return self._in(self.operand(operand), [self.operand(item) for item in items])
-            case ast.TextTest(kind, whole, part):
-                return self._test(lambda a, b: values.text_test(kind, a, b), whole, part)
-            case ast.Like(operand, ast.Literal(str(pattern)), escape, fold):
-                return self._test(like_test(pattern, escape, fold), operand)
-            case ast.Like(operand, pattern, escape, fold):
-                return self._test(lambda a, b: values.like(a, b, escape, fold), operand, pattern)
-            case ast.Matches(operand, regex):
-                return self._test(lambda a: values.matches(a, regex), operand)
+            case ast.Test():
+                holds, nodes = tests.resolve(node)
+                return self._test(holds, *nodes)
             case ast.IsNull(operand):
                 return self._settled(~self.operand(operand).known, np.True_)
         return self._test(bool, node)
@@ -125,8 +120,8 @@ class _Rows:
                 return arithmetic.negated(self.operand(operand))
             case ast.Arithmetic(op, left, right):
                 return arithmetic.calculated(op, self.operand(left), self.operand(right))
-            case ast.Function(name, operand):
-                return arithmetic.mapped(name, self.operand(operand))
+            case ast.Function(name, below):
+                return FUNCTIONS[name].over([self.operand(o) for o in below])
         raise AssertionError(f"{type(node).__name__} is not decided by columns")
 
     def _read(self, path: Path) -> Operand:

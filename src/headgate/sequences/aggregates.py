@@ -51,9 +51,9 @@ def accumulate(function: str, state: State, value: Any, *, star: bool = False) -
             total, count = state
             return values.arithmetic("+", total, value), count + 1
         case "MIN":
-            return (value,) if state[0] is None or values.compare("<", value, state[0]) else state
+            return (value,) if state[0] is None or _ordered("<", value, state[0]) else state
         case "MAX":
-            return (value,) if state[0] is None or values.compare(">", value, state[0]) else state
+            return (value,) if state[0] is None or _ordered(">", value, state[0]) else state
         case "FIRST":
             return (value,) if state[0] is None else state
         case "LAST":
@@ -81,3 +81,11 @@ def finish(function: str, state: State) -> Any:
         case "COLLECT":
             return list(state[0])
     return state[0]
+
+
+def _ordered(op: str, a: Any, b: Any) -> bool:
+    """Whether two values stand in this order; those of an undeclared stream may be of different kinds, and have none."""
+    for kinds in ((bool,), (int, float), (str,), (bytes,)):
+        if isinstance(a, kinds):
+            return isinstance(b, kinds) and isinstance(a, bool) == isinstance(b, bool) and values.compare(op, a, b)
+    return False

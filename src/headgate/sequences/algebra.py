@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node
-from headgate.sequences.spine import Accumulator, Merged, Source, Spine, Step, conjunction, conjuncts, rewrite
+from headgate.language.ast import DUR, TRUE, Node, rewrite
+from headgate.sequences.spine import Accumulator, Merged, Source, Spine, Step, conjunction, conjuncts
 
 Rule = Callable[[Spine, str], Spine]
 
@@ -140,8 +140,8 @@ def heads(node: Node) -> set[str]:
 
 
 def is_late(node: Node) -> bool:
-    """Does it ask an operator or a GRAPH?"""
-    return any(isinstance(n, ast.Call | ast.Graph) for n in ast.walk(node))
+    """Does it ask an operator or a GRAPH, or compare what they bind?"""
+    return any(isinstance(n, ast.Call | ast.Graph | ast.Variable) for n in ast.walk(node))
 
 
 def _before(node: Node, place: int) -> bool:

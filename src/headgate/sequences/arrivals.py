@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xxhash
 
-from headgate.columns import Column, Columns
-from headgate.schema import Kind, Schema, Type, format_path
+from headgate.columns import Columns
+from headgate.schema import Schema, format_path
 from headgate.sequences.identities import identities
 from headgate.sequences.match_rows import Rows
-from headgate.sequences.memory import Arrivals
+from headgate.sequences.memory import Arrivals, Lists, column_of
 from headgate.sequences.tables import Ints
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Clock:
         self.closed: int | None = None
         self.tick = 0
 
-    def arrivals(self, columns: Columns, errors: list[Problem]) -> Arrivals | None:
+    def arrivals(self, columns: Columns, errors: list[Problem], decided: Lists | None = None) -> Arrivals | None:
         """The usable events of a batch; the others are entered into `errors`. None if no sequence reads the stream."""
         schema = self._schemas.get(columns.stream)
         if schema is None:
@@ -70,8 +70,9 @@ class Clock:
             if not good.all():
                 kept = np.flatnonzero(good)
                 columns, t0, t1, rows = columns.take(kept), t0[kept], t1[kept], rows[kept]
+                decided = None if decided is None else decided.take(kept)
         source = np.full(len(rows), self.sources.index(columns.stream), np.int64)
-        return Arrivals(columns.stream, columns, t0, t1, identities(columns, rows), rows, source)
+        return Arrivals(columns.stream, columns, t0, t1, identities(columns, rows), rows, source, decided)
 
 
 def merged_order(parts: Sequence[Arrivals]) -> tuple[Ints, list[Ints]]:
@@ -134,22 +135,5 @@ def starts_after(index: Index, level: LevelIndex, rows: Rows, first: int, since:
 
 
 def _columns(stream: str, schema: Schema, rows: Sequence[dict[str, Any]]) -> Columns:
-    made: dict[Any, Column] = {}
-    for attribute in schema:
-        name = ".".join(attribute.path)
-        values = [row[name] for row in rows]
-        kind = attribute.type or _type_of(values)
-        if kind.kind is Kind.DOUBLE and not kind.array:
-            values = [None if v is None else float(v) for v in values]
-        made[attribute.path] = Column.of(kind, values)
+    made = {a.path: column_of(a.type, [row[".".join(a.path)] for row in rows]) for a in schema}
     return Columns(stream, len(rows), made)
-
-
-def _type_of(values: Sequence[Any]) -> Type:
-    """Where nobody declared a type: that of the values."""
-    there = next((v for v in values if v is not None), None)
-    element = there[0] if isinstance(there, list) and there else there
-    for python, kind in ((bool, Kind.BOOLEAN), (int, Kind.BIGINT), (float, Kind.DOUBLE), (str, Kind.STRING)):
-        if isinstance(element, python):
-            return Type(kind, isinstance(there, list))
-    return Type(Kind.BINARY if isinstance(element, bytes) else Kind.STRING, isinstance(there, list))

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from headgate.errors import PlanError
 from headgate.language import ast
 from headgate.language.ast import DUR, TRUE, Node
+from headgate.predicates.rows import Decided
 from headgate.schema import Path
+from headgate.sequences.algebra import is_late
 from headgate.sequences.parameterized import plain
-from headgate.sequences.predicates import FOREVER, Decided, Equality, event_paths, late_problem, parts, refer
+from headgate.sequences.predicates import FOREVER, Equality, event_paths, parts, refer
 from headgate.sequences.spine import Accumulator, Source, Spine, Step, conjunction
 
 QUOTA = 1_000_000
@@ -73,6 +74,8 @@ class Edge:
     bound: int = FOREVER
     text: Node = TRUE
     """The predicate as it was, for explanations."""
+    joint: Node = TRUE
+    """What operators and graphs decide about the run and the event together."""
 
 
 @dataclass(eq=False)
@@ -91,6 +94,8 @@ class State:
     keep_slot: int
     keep: Node
     bound: int = FOREVER
+    joint: Node = TRUE
+    keep_joint: Node = TRUE
     edges: dict[Node, Edge] = field(default_factory=dict)
 
     @property
@@ -170,13 +175,8 @@ class Automaton:
     ) -> tuple[int, Node]:
         """The slot of the static part and the predicate that is left to decide run by run. Nothing comes in when ABSENT
         comes out, so nothing is static there."""
-        if dynamic != TRUE and late_problem(dynamic, place):
-            raise PlanError(
-                "an operator or GRAPH inside a sequence sees the incoming event only",
-                "put it in a FILTER over its stream, and compare what it says about one event at a time",
-            )
         slot = -1
-        if (indexed or missing == "default") and not nothing_comes_in:
+        if (indexed or missing == "default" or is_late(static)) and not nothing_comes_in:
             slot = self.slots.ask(stream, static, missing)
         else:
             dynamic = conjunction((plain(static), dynamic))
@@ -198,7 +198,7 @@ class Automaton:
         if state is not None:
             return state
         theta = parts(step.theta, place, missing, keyed=self.options.ai)
-        if theta.equality is not None and _starts_from_aggregate(theta.equality, step):
+        if theta.equality is not None and not _indexable(theta.equality, step, origin):
             theta = parts(step.theta, place, missing)
         dynamic = theta.dynamic
         if step.kind == "ABSENT":
@@ -212,7 +212,7 @@ class Automaton:
         )
         state = State(
             len(self.states), origin, step, place, stream, missing, quota, slot, dynamic, theta.equality,
-            min(theta.bound, keep.bound), keep_slot, keep_dynamic,
+            min(theta.bound, keep.bound), keep_slot, keep_dynamic, joint=theta.joint, keep_joint=keep.joint,
         )  # fmt: skip
         origin.states[key] = state
         self.states.append(state)
@@ -238,7 +238,7 @@ class Automaton:
             (*above.sources, step.source), folds, owner,
         )  # fmt: skip
         self.targets.append(target)
-        state.edges[step.after] = Edge(slot, dynamic, target, found.bound, step.after)
+        state.edges[step.after] = Edge(slot, dynamic, target, found.bound, step.after, found.joint)
         return target
 
     def settle_bounds(self) -> None:
@@ -258,10 +258,18 @@ def _bounded(bound: int) -> Node:
     return TRUE if bound == FOREVER else ast.Compare("<=", ast.Attribute((DUR,)), ast.Literal(bound))
 
 
-def _starts_from_aggregate(equality: Equality, step: Step) -> bool:
-    """The AI index holds values of events only."""
-    start = step.starts.get(equality.held[1:]) if equality.held[0] == "$" else None
-    return start is not None and start[0].startswith("@")
+def _indexable(equality: Equality, step: Step, origin: Target) -> bool:
+    """The AI index holds values of events only, and no arrays, on which equality is ANY."""
+    start = step.starts.get(equality.held[1:]) if equality.held[0] == "$" else equality.held
+    if start is not None and start[0].startswith("@"):
+        return False
+    sources = [(step.source, equality.incoming)]
+    if equality.held[0] == "$":
+        sources.append((step.source, equality.held[1:]))
+    if start is not None:
+        sources.append((origin.sources[int(start[0][1:])], start[1:]))
+    found = [source.schema.get(path) for source, path in sources]
+    return not any(a is not None and a.type is not None and a.type.array for a in found)
 
 
 def path_of(target: Target) -> Iterator[State]:

@@ -18,20 +18,20 @@ import numpy as np
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node, Path
+from headgate.language.ast import DUR, RUN, TRUE, Path
 from headgate.schema import Kind, Schema, Type
 from headgate.sequences.arrivals import Clock, Problem, derived, merged_order
-from headgate.sequences.automaton import Automaton, Options, Slots, slots_of
+from headgate.sequences.automaton import Automaton, Edge, Options, Slots, slots_of
 from headgate.sequences.index import Layout, Numbered, Programs, number
 from headgate.sequences.match_rows import Output, Rows
 from headgate.sequences.matches import Matches
-from headgate.sequences.memory import Arrivals
-from headgate.sequences.parameterized import Parameterized, plain
+from headgate.sequences.memory import Arrivals, Lists
 from headgate.sequences.pending import Pending
+from headgate.sequences.pending.pairs import JointPredicates, joint_predicates
 from headgate.sequences.predicates import FOREVER, event_paths
 from headgate.sequences.publish_levels import Joined, Level, Levels, Producer, Subscription
-from headgate.sequences.runs.table import RunTable, subscriptions_after
-from headgate.sequences.static.index import Conjunctions, Static, StaticIndex
+from headgate.sequences.runs.table import RunTable, subscriptions_after, subscriptions_behind
+from headgate.sequences.static import Static, StaticIndex
 from headgate.sequences.tables import Ints
 
 
@@ -51,6 +51,8 @@ class LevelIndex:
     """Producers on the slower path, with the reason."""
     statics: dict[int, tuple[StaticIndex, Ints]]
     sides: dict[str, list[StaticIndex | None]]
+    joint: dict[int, JointPredicates]
+    """By state of the slower path."""
     outputs: dict[int, Output] = field(default_factory=dict)
     accepts: tuple[Ints, Ints] = field(init=False)
     """The subscriptions that each numbered target accepts for, as offsets and a list."""
@@ -69,7 +71,7 @@ class LevelIndex:
     @property
     def text_aggregates(self) -> bool:
         """Does a run of the kernel hold texts in its aggregates?"""
-        texts = (Kind.STRING, Kind.BINARY)
+        texts = (Kind.STRING, Kind.BINARY, Kind.GRAPH)
         kinds = (a.type for s in self.numbered.states for a in s.step.accumulators)
         return any(kind is not None and kind.kind in texts for kind in kinds)
 
@@ -79,22 +81,16 @@ class LevelIndex:
         found: dict[str, set[Path]] = {
             name: set(columns) for name, columns in zip(self.streams, self.layout.columns, strict=True)
         }
-        asked = {(p.stream, _shape(p.body), p.missing == "total"): p.body for p in self.slots.predicates}
-        for (stream, _, total), body in asked.items():
-            name = self.streams[stream]
-            found[name].update(n.path for n in ast.walk(plain(body)) if isinstance(n, ast.Attribute))
-            if total:
-                found[name].update(a.path for a in self.layout.schemas[stream])
         for stream, (test, _) in self.statics.items():
             found[self.streams[stream]].update(test.needs)
+        for state, joint in self.joint.items():
+            stream = self.interpreted.states[state].stream
+            found[self.streams[stream]].update(p for p in joint.index.needs if p[0] != RUN)
         for union in self.level.unions:
             for side, side_test in zip(union.sides, self.sides[union.name], strict=True):
                 asks = found.setdefault(side.stream, set())
                 asks.update(a.path for a in union.schema)
                 asks.update(() if side_test is None else side_test.needs)
-                if side.source is not None:
-                    where = plain(event_paths(side.source.where))
-                    asks.update(n.path for n in ast.walk(where) if isinstance(n, ast.Attribute))
         return found
 
     def output(self, producer: int) -> Output:
@@ -109,7 +105,7 @@ class Index:
     def __init__(
         self,
         subscriptions: Sequence[Subscription],
-        static: Static = Conjunctions,
+        static: Static,
         options: Options | None = None,
         streams: Mapping[str, Schema] | None = None,
     ) -> None:
@@ -127,7 +123,7 @@ class Index:
         self.recent = np.array([s.since is not None for s in self.subscriptions], np.bool_)
         """The subscriptions that may share runs older than themselves."""
 
-    def extended(self, more: Sequence[Subscription], gone: Iterable[int] = (), static: Static = Conjunctions) -> Index:
+    def extended(self, more: Sequence[Subscription], gone: Iterable[int], static: Static) -> Index:
         """This index with more subscriptions, and without those numbered `gone`, at the cost of what is new alone.
 
         The new ones run in levels of their own, above the others, whose automata they do not share. What PUBLISHes can
@@ -172,8 +168,9 @@ class Index:
             union.name: [_side_index(side.source, union, static) for side in union.sides] for union in level.unions
         }
         return LevelIndex(
-            level, streams, layout, slots, compiled, interpreted, numbered, level.producers, slow, statics, sides
-        )
+            level, streams, layout, slots, compiled, interpreted, numbered, level.producers, slow, statics, sides,
+            joint_predicates(interpreted, layout.schemas, static),
+        )  # fmt: skip
 
     def _needs(self, producer: Producer, reads: Sequence[int], layout: Layout, *, everything: bool) -> None:
         """The attributes that SELECT asks of bound events; on the slower path those of the predicates too."""
@@ -230,11 +227,6 @@ class Index:
         }
 
 
-def _shape(body: Node) -> int:
-    """What the attributes of a predicate depend on: that of a hundred thousand is looked at once."""
-    return id(body.skeleton if isinstance(body, Parameterized) else body)
-
-
 def _statics(slots: Slots, layout: Layout, static: Static) -> dict[int, tuple[StaticIndex, Ints]]:
     """An index of static predicates for each stream, with the slots its numbers stand for."""
     by_stream: dict[int, list[int]] = {}
@@ -270,10 +262,20 @@ class Session:
         """The last epoch that is done; an event at or before it is late."""
         return self.clock.closed
 
-    def feed(self, batches: Mapping[str, Columns] | Iterable[Columns], until: int | None = None) -> Matches:
-        """Takes the epochs before `until` (default: all) and gives their matches. What is later waits."""
-        parts = batches.values() if isinstance(batches, Mapping) else batches
-        arrived = [self.clock.arrivals(columns, self.errors) for columns in parts]
+    def feed(
+        self,
+        batches: Mapping[str, Columns] | Iterable[Columns],
+        until: int | None = None,
+        decided: Sequence[Lists | None] | None = None,
+    ) -> Matches:
+        """Takes the epochs before `until` (default: all) and gives their matches. What is later waits.
+
+        `decided` has, for each batch, the slots of the first level that hold for its events, where somebody has
+        evaluated them before; they are not evaluated again.
+        """
+        parts = list(batches.values() if isinstance(batches, Mapping) else batches)
+        known = decided or [None] * len(parts)
+        arrived = [self.clock.arrivals(c, self.errors, d) for c, d in zip(parts, known, strict=True)]
         events = [*self.waiting, *(a for a in arrived if a is not None and len(a))]
         self.waiting = []
         if until is not None:
@@ -332,20 +334,26 @@ class Session:
         for (stream, a), place in zip(parts, places, strict=True):
             if stream in level.statics:
                 test, slots = level.statics[stream]
-                found, waiting = test.evaluate(with_duration(a))
-                hits.append((place[found.event], slots[found.slot]))
+                columns = a.with_duration()
+                if at == 0 and a.decided is not None:
+                    hits.append((place[a.decided.events], a.decided.values))
+                else:
+                    found = test.hits(columns)
+                    hits.append((place[found.event], slots[found.slot]))
+                waiting = test.waiting(columns)
                 if waiting is not None:
                     pending.add(waiting, a, place, slots)
         events = [(s, a, p) for (s, a), p in zip(parts, places, strict=True)]
         rows = table.advance(events, len(order), hits, closed, pending)
         for t in pending.troubles:
-            whose = "" if t.slot is None else f"{subscribers(level, t.slot, self.index.subscriptions)}: "
+            whose = "" if t.about is None else f"{subscribers(level, t.about, self.index.subscriptions)}: "
             self._report(t.arrivals, t.row, whose + t.reason, t.code)
         return rows
 
     def _admitted(self, test: StaticIndex, a: Arrivals, union: str) -> Ints:
         """The events that one side of a UNION lets in: whoever reads it needs to know, so nothing is left open."""
-        found, waiting = test.evaluate(with_duration(a))
+        columns = a.with_duration()
+        found, waiting = test.hits(columns), test.waiting(columns)
         if waiting is None:
             return found.event
         asked, undecided = waiting.ask(waiting.pairs)
@@ -366,22 +374,22 @@ class Session:
         return {subscriptions[s].name: n for found in counted for s, n in sorted(found.items()) if self.index.alive[s]}
 
 
-def subscribers(level: LevelIndex, slot: int, subscriptions: Sequence[Subscription], most: int = 3) -> str:
-    """The subscriptions that look at a static predicate, by name; the first ones, where there are many."""
-    found: set[str] = set()
-    for automaton in (level.compiled, level.interpreted):
-        for target in automaton.targets:
-            if slot in slots_of(target):
-                found.update(subscriptions[s].name for p in target.accepts for s in level.producers[p].subscriptions)
-    names = sorted(found)
+def subscribers(
+    level: LevelIndex, about: int | Sequence[Edge], subscriptions: Sequence[Subscription], most: int = 3
+) -> str:
+    """The subscriptions that look at a static predicate, or lie behind some edges, by name; the first ones, where there
+    are many."""
+    found: set[int] = set()
+    if isinstance(about, int):
+        for automaton in (level.compiled, level.interpreted):
+            for target in automaton.targets:
+                if about in slots_of(target):
+                    found.update(s for p in target.accepts for s in level.producers[p].subscriptions)
+    else:
+        found.update(s for edge in about for s in subscriptions_behind(level, edge))
+    names = sorted({subscriptions[s].name for s in found})
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"subscription {', '.join(names[:most])}{more}"
-
-
-def with_duration(a: Arrivals) -> Columns:
-    """The columns with the length of each event, which a FILTER over one stream may ask."""
-    length = Column(Type(Kind.BIGINT), np.ones(len(a), np.bool_), a.t1 - a.t0 + 1)
-    return Columns(a.columns.stream, len(a), {**a.columns.columns, (DUR,): length}, a.columns.first)
 
 
 def _renamed(a: Arrivals, union: Joined) -> Arrivals:

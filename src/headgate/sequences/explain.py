@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from headgate.columns import Columns
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node
+from headgate.language.ast import DUR, TRUE, Node, rewrite
 from headgate.language.printer import print_node
 from headgate.schema import Schema
 from headgate.sequences.automaton import Automaton, Options, State, Target, path_of
@@ -19,8 +19,7 @@ from headgate.sequences.engine import Index, LevelIndex, Session
 from headgate.sequences.parameterized import plain
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.runs.table import RunTable
-from headgate.sequences.spine import rewrite
-from headgate.sequences.static.index import Conjunctions, Static
+from headgate.sequences.static import Static
 from headgate.sequences.stepper import Run
 
 
@@ -111,6 +110,8 @@ def _shown(node: Node, aliases: list[str]) -> str:
     """A predicate in the words of the language."""
 
     def change(n: Node) -> Node | None:
+        if isinstance(n, ast.Variable):
+            return ast.Variable(n.name.partition(".")[0])
         if not isinstance(n, ast.Attribute):
             return None
         head, rest = n.path[0], n.path[1:]
@@ -200,7 +201,7 @@ def tell(
     batches: Iterable[Columns | Sequence[Columns]],
     *,
     beside: Sequence[Subscription] = (),
-    static: Static = Conjunctions,
+    static: Static,
     streams: Mapping[str, Schema] | None = None,
 ) -> Story:
     """Replays events for one subscription and says why each of its runs moved on, died or waits.

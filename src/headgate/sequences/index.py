@@ -13,21 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headgate.language.ast import TRUE, Node, Path
+from headgate.predicates.programs.compiler import TEXT, Instruction, Unsupported, is_float, sort_of
 from headgate.schema import Schema, Type
 from headgate.sequences import tables
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Automaton, Edge, State, Target
 from headgate.sequences.predicates import FOREVER
-from headgate.sequences.programs.compiler import (
-    FUNCTIONS,
-    TEXT,
-    Instruction,
-    Place,
-    Unsupported,
-    compile_program,
-    is_float,
-    sort_of,
-)
+from headgate.sequences.programs.compiler import FUNCTIONS, Place, compile_program
 from headgate.sequences.spine import Accumulator
 from headgate.sequences.tables import Bits, Ints, Tables
 
@@ -84,9 +76,15 @@ class Programs:
             if target.entry is not None:
                 self.start(target.entry)
             return None
-        self.predicate(state, state.edges[target.after].dynamic)
+        above = self.trouble(state.origin)
+        if above is not None:
+            return above
+        edge = state.edges[target.after]
+        if any(joint != TRUE for joint in (state.joint, state.keep_joint, edge.joint)):
+            raise Unsupported("an operator or GRAPH that looks at the run")
         self._state(state)
-        return self.trouble(state.origin)
+        self.predicate(state, edge.dynamic)
+        return None
 
     def _state(self, state: State) -> None:
         if state.missing == "default":

@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from headgate.sequences.programs.kernels import STACK, accumulate, begin, execute, holds, mark, marked
+from headgate.predicates.programs.kernels import STACK
+from headgate.sequences.programs.kernels import accumulate, begin, execute, holds, mark, marked
 from headgate.sequences.runs.kernels import (
     bucket_of,
     file_runs,

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from headgate.predicates.programs.kernels import FLOAT, INT
+from headgate.predicates.rows import Value, compile_value
 from headgate.schema import Kind, Type
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Target
-from headgate.sequences.expressions import Value, value
 from headgate.sequences.memory import Memory
-from headgate.sequences.programs.kernels import FLOAT, INT
 from headgate.sequences.spine import Spine
 from headgate.sequences.stepper import Run, View
 from headgate.sequences.tables import HANDLES, NODE, T0, T1, Ints
@@ -101,7 +101,7 @@ class Rows:
 
     def _cell(self, row: Ints, at: int, kind: Type | None) -> Any:
         if row[at] == INT:
-            coded = kind is not None and kind.kind in (Kind.STRING, Kind.BINARY, Kind.BOOLEAN)
+            coded = kind is not None and kind.kind in (Kind.STRING, Kind.BINARY, Kind.GRAPH, Kind.BOOLEAN)
             return self.memory.decode(int(row[at + 1]), kind) if coded else int(row[at + 1])
         return float(row[at + 1 : at + 2].view(np.float64)[0]) if row[at] == FLOAT else None
 
@@ -131,7 +131,7 @@ class Output:
 
     def __init__(self, spine: Spine) -> None:
         self.names = [item.name for item in spine.items]
-        self._values: list[Value] = [value(item.expression) for item in spine.items]
+        self._values: list[Value] = [compile_value(item.expression) for item in spine.items]
 
     def row(self, view: View) -> dict[str, Any]:
         return {name: f(view) for name, f in zip(self.names, self._values, strict=True)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,11 @@ class Matches:
         level, _ = self._rows[int(self._level[i])]
         items = level.producers[self._producer(i, level)].spine.items
         shown = {item.name: _shown(output[item.name], item.type) for item in items}
-        return orjson.dumps(shown).decode()
+        try:
+            return orjson.dumps(shown).decode()
+        except TypeError:
+            # A value of an undeclared stream may be anything; what has no form in JSON is shown as text.
+            return json.dumps(shown, default=str, separators=(",", ":"))
 
 
 def _shown(value: Any, kind: Type | None) -> Any:

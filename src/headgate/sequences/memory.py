@@ -15,11 +15,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.columns import Column, Columns
+from headgate.columns import Column, Columns, untyped_column
+from headgate.language.ast import DUR
 from headgate.schema import Kind, Path, Type
 from headgate.sequences.tables import Bits, Ints
 
 _PLAIN = {Kind.BIGINT, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.DOUBLE}
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """A list of numbers for each event: those of event i are values[offsets[i]] to values[offsets[i + 1]]."""
+
+    offsets: Ints
+    values: Ints
+
+    @property
+    def events(self) -> Ints:
+        """The event of each value."""
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def take(self, rows: NDArray[Any]) -> Lists:
+        counts = np.diff(self.offsets)[rows]
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        return Lists(offsets, self.values[np.repeat(self.offsets[rows], counts) + inside])
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +55,8 @@ class Arrivals:
     identity: NDArray[np.uint64]
     row: Ints
     source: Ints
+    decided: Lists | None = None
+    """The static predicates of the first level that hold, where they were evaluated before the events came here."""
 
     def __len__(self) -> int:
         return len(self.t1)
@@ -47,7 +70,13 @@ class Arrivals:
             identity=self.identity[rows],
             row=self.row[rows],
             source=self.source[rows],
+            decided=None if self.decided is None else self.decided.take(rows),
         )
+
+    def with_duration(self) -> Columns:
+        """The columns with the length of each event, which a FILTER over one stream may ask."""
+        length = Column(Type(Kind.BIGINT), np.ones(len(self), np.bool_), self.t1 - self.t0 + 1)
+        return Columns(self.columns.stream, len(self), {**self.columns.columns, (DUR,): length}, self.columns.first)
 
 
 class Memory:
@@ -97,19 +126,19 @@ class Memory:
             for path, column in self._layouts[stream].items():
                 found = events.columns.get(path)
                 if found is not None:
-                    self.cells[rows, column] = self._encode(found)
+                    self.cells[rows, column] = self._encode(found, self._types[stream].get(path))
                     self.defined[rows, column] = found.defined
         self.size = first + count
 
-    def _encode(self, column: Column) -> Ints:
+    def _encode(self, column: Column, kind: Type | None) -> Ints:
         values = column.values
-        if column.offsets is None and isinstance(values, np.ndarray):
+        if kind is not None and column.offsets is None and isinstance(values, np.ndarray):
             return values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64, copy=False)
-        if column.offsets is None:
+        if kind is not None and column.offsets is None:
             codes, distinct = column.dictionary()
             known = np.fromiter((self.code(v) for v in distinct.to_pylist()), np.int64, len(distinct))
             return np.append(known, 0)[codes]
-        return np.fromiter((self.code(_frozen(column.value(i))) for i in range(len(column))), np.int64, len(column))
+        return np.fromiter((self.code(column.value(i)) for i in range(len(column))), np.int64, len(column))
 
     @property
     def values(self) -> int:
@@ -122,7 +151,7 @@ class Memory:
 
     def code(self, value: Any) -> int:
         """The number that stands for a value; equal texts have one."""
-        key = value if isinstance(value, str) else (type(value).__name__, value)
+        key = _key(value)
         found = self._codes.get(key)
         if found is None:
             found = self._codes[key] = len(self._values)
@@ -183,8 +212,22 @@ class Memory:
                     used.setdefault(code, len(used))
                 self.cells[there, column] = np.fromiter((used[c] for c in old.tolist()), np.int64, len(old))
         self._values = [self._values[old] for old in used]
-        self._codes = {v if isinstance(v, str) else (type(v).__name__, v): i for i, v in enumerate(self._values)}
+        self._codes = {_key(v): i for i, v in enumerate(self._values)}
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def column_of(kind: Type | None, values: Sequence[Any]) -> Column:
+    """A column of computed values; where nobody declared a type, of whatever they are."""
+    if kind is None:
+        own = np.empty(len(values), np.object_)
+        own[:] = values
+        return untyped_column(np.fromiter((v is not None for v in values), np.bool_, len(values)), own)
+    if kind.kind is Kind.DOUBLE and not kind.array:
+        values = [None if v is None else float(v) for v in values]
+    return Column.of(kind, values)
+
+
+def _key(value: Any) -> Any:
+    """What is equal for equal values of one type; an array or object is known by how it is written."""
+    if isinstance(value, str):
+        return value
+    return type(value).__name__, repr(value) if isinstance(value, list | tuple | dict) else value

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.language import ast
-from headgate.language.ast import Hole, Node
-from headgate.sequences.spine import rewrite
+from headgate.language.ast import Hole, Node, rewrite
 
 _skeletons: dict[Node, Node] = {}
 

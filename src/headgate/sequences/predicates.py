@@ -2,7 +2,9 @@
 
 A predicate is a conjunction. What speaks of the incoming event alone is *static*: a filter formula, decided for a whole
 batch before any automaton moves. An equality between the incoming event and the run is the key of the AI index. An
-upper bound on DUR says when a run can be collected. The rest is *dynamic* and is decided run by run.
+upper bound on DUR says when a run can be collected. What asks an operator or a GRAPH about the incoming event and the
+run together is *joint*: the residual solver decides it for pairs of a run and an event. The rest is *dynamic* and is
+decided run by run.
 
 Inside a dynamic part, an atom on the incoming event alone that asks for text search, an operator or a GRAPH is decided
 with the static ones and referred to: `Decided` gives its truth.
@@ -10,27 +12,21 @@ with the static ones and referred to: `Decided` gives its truth.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node, Path
+from headgate.language.ast import DUR, TRUE, Node, Path, rewrite
 from headgate.predicates import values
 from headgate.predicates.normal import fold
+from headgate.predicates.rows import Decided
 from headgate.sequences.algebra import heads, is_late
 from headgate.sequences.parameterized import Parameterized, Part, part, plain
-from headgate.sequences.spine import conjunction, conjuncts, rewrite
+from headgate.sequences.spine import conjunction, conjuncts, variables
 
 FOREVER = 2**63 - 1
-_HEAVY = ast.Like | ast.TextTest | ast.Matches | ast.Call | ast.Graph
-
-
-@dataclass(frozen=True, slots=True)
-class Decided(Node):
-    """The truth of `atom`, which the static pass knows: TRUE if the slot `yes` was hit, FALSE if `no` was."""
-
-    yes: int
-    no: int
+_HEAVY = ast.Test | ast.Call | ast.Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +44,7 @@ class Parts:
     equality: Equality | None
     bound: int
     """The predicate is TRUE only while DUR is at most this."""
+    joint: Node = TRUE
 
 
 Ask = Callable[[Node], int]
@@ -64,14 +61,16 @@ def parts(predicate: Node, place: int, missing: str, *, keyed: bool = False) -> 
     known = _of_skeletons.get(key)
     if known is None:
         found = _parts(predicate.skeleton, place, missing, keyed)
-        known = _of_skeletons[key] = part(found.static), part(found.dynamic), found.equality, found.bound
-    static, dynamic, equality, bound = known
+        known = _of_skeletons[key] = (
+            part(found.static), part(found.dynamic), part(found.joint), found.equality, found.bound
+        )  # fmt: skip
+    static, dynamic, joint, equality, bound = known
     values = predicate.values.__getitem__
-    return Parts(static.fill(values), plain(dynamic.fill(values)), equality, bound)
+    return Parts(static.fill(values), plain(dynamic.fill(values)), equality, bound, plain(joint.fill(values)))
 
 
 _NONE = Parts(TRUE, TRUE, None, FOREVER)
-_of_skeletons: dict[tuple[int, int, str, bool], tuple[Part, Part, Equality | None, int]] = {}
+_of_skeletons: dict[tuple[int, int, str, bool], tuple[Part, Part, Part, Equality | None, int]] = {}
 """By the identity of the skeleton, which is interned: to hash a tree each time would cost more than the rest."""
 _event_skeletons: dict[int, Node] = {}
 
@@ -79,12 +78,16 @@ _event_skeletons: dict[int, Node] = {}
 def _parts(predicate: Node, place: int, missing: str, keyed: bool) -> Parts:
     static: list[Node] = []
     dynamic: list[Node] = []
+    joint: list[Node] = []
     equality: Equality | None = None
     bound = FOREVER
     for whole in conjuncts(predicate):
-        for c in conjuncts(conjunction((whole, *_present(whole))) if missing == "strict" else whole):
+        for c in (whole, *_present(whole)) if missing == "strict" else (whole,):
             if is_static(c, place):
                 static.append(c)
+                continue
+            if is_joint(c, place):
+                joint.append(c)
                 continue
             upper = _upper(c) if missing != "default" else None
             bound = min(bound, upper if upper is not None else FOREVER)
@@ -92,7 +95,7 @@ def _parts(predicate: Node, place: int, missing: str, keyed: bool) -> Parts:
                 equality = found
             elif upper is None or not isinstance(c, ast.Compare) or c.op == "=":
                 dynamic.append(c)
-    return Parts(conjunction(static), conjunction(dynamic), equality, bound)
+    return Parts(conjunction(static), conjunction(dynamic), equality, bound, conjunction(joint))
 
 
 def is_static(node: Node, place: int) -> bool:
@@ -128,9 +131,11 @@ def refer(node: Node, place: int, ask: Ask) -> Node:
     return node
 
 
-def late_problem(node: Node, place: int) -> bool:
-    """Does an operator or GRAPH in it have to look at more than the incoming event?"""
-    return any(is_late(c) and not is_static(c, place) for c in _atoms(node))
+def is_joint(node: Node, place: int) -> bool:
+    """Does an operator or GRAPH in it look at more than the incoming event, or bind a variable for another atom?"""
+    late = [a for a in _atoms(node) if is_late(a)]
+    uses = Counter(name for a in late for name in variables(a))
+    return any(not is_static(a, place) for a in late) or any(n > 1 for n in uses.values())
 
 
 def _atoms(node: Node) -> list[Node]:

@@ -93,7 +93,7 @@ class Levels:
             name = s.spine.publish
             if name is not None and _columns(s.spine.schema) != _columns(published[name]):
                 raise PlanError(f"{s.name} publishes {name} with other columns than another subscription")
-        for level in publish_order(spines):
+        for level in publish_order(spines, {str(i): s.name for i, s in enumerate(self.subscriptions)}):
             for i in map(int, level):
                 self._subscription(i)
             for i in map(int, level):

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from headgate.errors import DuplicateName, LanguageError, TypeProblem, UnknownName
 from headgate.language import ast
-from headgate.language.ast import DUR, TRUE, Node
+from headgate.language.ast import DUR, TRUE, Node, rewrite
 from headgate.language.catalogue import Catalogue, nearest
 from headgate.predicates.check import check_calls, check_graphs, check_variables
-from headgate.predicates.types import BIGINT, BOOLEAN, DOUBLE, ExpressionType, Special, Types
+from headgate.predicates.types import BIGINT, BOOLEAN, DOUBLE, ExpressionType, Lookup, Special, Types
 from headgate.schema import Attribute, Kind, Path, Schema, Type, format_path
 from headgate.sequences.places import Bound, Place
 from headgate.sequences.spine import (
@@ -26,7 +26,7 @@ from headgate.sequences.spine import (
     Step,
     attributes,
     conjunction,
-    rewrite,
+    variables,
 )
 
 
@@ -45,6 +45,8 @@ def check_pattern(pattern: ast.Pattern, catalogue: Catalogue) -> Scoped:
     scoped = Scoped()
     resolver = _Resolver(catalogue, scoped)
     spine = resolver.pattern(pattern)
+    # The operand of an aggregate is looked at twice: on S1 and on the incoming event.
+    scoped.problems = list({(p.at, p.message): p for p in scoped.problems}.values())
     scoped.problems.sort(key=lambda p: p.at)
     scoped.spine = None if scoped.problems else spine
     return scoped
@@ -54,6 +56,8 @@ class _Resolver:
     def __init__(self, catalogue: Catalogue, scoped: Scoped) -> None:
         self._catalogue = catalogue
         self._scoped = scoped
+        self._predicates = 0
+        """How many predicates have variables so far."""
 
     def problem(self, problem: LanguageError) -> None:
         self._scoped.problems.append(problem)
@@ -115,6 +119,14 @@ class _Resolver:
                     at=node.at,
                 )
             )
+        if steps[-1].kind == "ABSENT" and (asking := _asking(predicate)) is not None:
+            self.problem(
+                TypeProblem(
+                    "nothing comes in when ABSENT is over, so there is no event that an operator or GRAPH could look at",
+                    "put it in a FILTER over the stream that it asks",
+                    at=asking.at,
+                )
+            )
         after = self.predicate(predicate, Place(bound))
         steps[-1] = replace(steps[-1], after=conjunction((steps[-1].after, after)))
         return start, steps, bound
@@ -140,6 +152,8 @@ class _Resolver:
                 except LanguageError as problem:
                     self.problem(problem)
                     schema = Schema(name, {}, declared=False)
+                if not schema.declared:
+                    self._scoped.learned.setdefault(name, {})
                 made = Source(name, TRUE, schema, alias or automatic)
             case ast.Filter(predicate, inner, alias) if _single(inner):
                 made, bound = self._primary(inner, place)
@@ -210,8 +224,7 @@ class _Resolver:
         place = replace(place, old=types)
         for a in accumulators:
             if isinstance(a, ast.Recurrence):
-                kind = self._value_type(a.step, place)
-                types[a.name] = DOUBLE if {kind, types[a.name]} == {BIGINT, DOUBLE} else types[a.name] or kind
+                types[a.name] = self._recurring(a, types[a.name], self._value_type(a.step, place))
                 step, start = self.value(a.step, place), self.value(a.start, replace(initial, old={}))
                 made.append(Accumulator("", step, start, a.name, types[a.name]))
             elif a.operand is None:
@@ -231,18 +244,25 @@ class _Resolver:
             return self._value_type(a.start, initial)
         if a.function == "COUNT" or a.operand is None:
             return BIGINT
-        found = self._value_type(a.operand, place)
-        if (
-            a.function in ("AVG", "STDDEV", "SUM")
-            and found is not None
-            and found.kind not in (Kind.BIGINT, Kind.DOUBLE)
-        ):
-            self.problem(TypeProblem(f"{a.function} needs numbers, this is {found}", at=a.operand.at))
+        wanted = DOUBLE if a.function in ("SUM", "AVG", "STDDEV") else None
+        found = _type_of(self._types(place).value(a.operand, wanted))
+        if found is not None and (message := _misfit(a.function, found)):
+            hint = "let a FILTER or a FOLD of its own look at the elements" if found.array else ""
+            self.problem(TypeProblem(message, hint, at=a.operand.at))
         if a.function in ("AVG", "STDDEV"):
             return DOUBLE
         if a.function == "COLLECT":
             return None if found is None else Type(found.kind, array=True)
         return found
+
+    def _recurring(self, a: ast.Recurrence, start: Type | None, step: Type | None) -> Type | None:
+        if start is None or step is None or start == step:
+            return start or step
+        if {start, step} != {BIGINT, DOUBLE}:
+            self.problem(
+                TypeProblem(f"{a.name} starts as {start} and becomes {step}", "give it one type", at=a.step.at)
+            )
+        return DOUBLE
 
     def _items(self, items: tuple[ast.Item, ...], bound: list[Bound], at: int) -> list[Selected]:
         place = Place(bound)
@@ -287,7 +307,24 @@ class _Resolver:
     def value(self, node: Node, place: Place) -> Node:
         types = self._types(place)
         types.value(node)
+        if (asking := _asking(node)) is not None:
+            message = "an operator or GRAPH decides, it gives no value"
+            self.problem(
+                TypeProblem(message, "put it in the braces of NEXT, FOLD or ABSENT, or in a FILTER", at=asking.at)
+            )
+        elif not types.problems:
+            self._whole_arrays(node, self._lookup(place))
         return self._checked(node, place, types)
+
+    def _whole_arrays(self, node: Node, lookup: Lookup) -> None:
+        """A value may be an ARRAY, but nothing is computed with one: only a comparison looks at its elements."""
+        if isinstance(node, ast.Every):
+            self.problem(TypeProblem("ALL(...) stands in a comparison", "write the attribute alone", at=node.at))
+        elif isinstance(node, ast.Arithmetic | ast.Negate | ast.Function):
+            for n in ast.walk(node):
+                if isinstance(n, ast.Attribute) and (kind := lookup(n)) is not None and kind.array:
+                    message = f"{format_path(n.path)} is {kind}: nothing can be computed with a whole array"
+                    self.problem(TypeProblem(message, "compare its elements, or take the array as it is", at=n.at))
 
     def _value_type(self, node: Node, place: Place) -> Type | None:
         """The type alone; its problems are reported where the value is resolved."""
@@ -296,16 +333,19 @@ class _Resolver:
     def _checked(self, node: Node, place: Place, types: Types) -> Node:
         problems = self._scoped.problems
         problems += types.problems
-        lookup = self._lookup(place)
         problems += check_calls(node, self._catalogue)
-        problems += check_graphs(node, self._catalogue, lookup)
+        problems += check_graphs(node, self._catalogue)
         problems += check_variables(node)
         if types.problems:
             return TRUE
+        self._predicates += bool(variables(node))
         made = rewrite(node, lambda n: self._renamed(n, place))
         return self._durations(made, place)
 
     def _renamed(self, node: Node, place: Place) -> Node | None:
+        if isinstance(node, ast.Variable):
+            # Predicates of different braces may be joined by AND, and their variables have nothing to do with each other.
+            return ast.Variable(f"{node.name}.{self._predicates}", at=node.at)
         if not isinstance(node, ast.Attribute):
             return None
         path = self._name(node, place)
@@ -387,6 +427,8 @@ class _Resolver:
                 found = b.path(path[1:])
                 if found is None:
                     self._catalogue.attribute(b.schema, path[1:])  # raises, and knows the hint
+                elif found[0][0] == "#":
+                    self._mention(b, path[1:])
                 return found
         return None
 
@@ -394,10 +436,21 @@ class _Resolver:
         if not bare and len(path) > 1 and path[0] == bound.alias:
             path = path[1:]
         self._catalogue.attribute(bound.schema, path)
+        self._mention(bound, path)
         return (bound.key, *path)
 
+    def _mention(self, bound: Bound, path: Path) -> None:
+        """An undeclared stream has the attributes that texts mention, whatever their types."""
+        if not bound.schema.declared and bound.schema.stream in self._scoped.learned:
+            self._scoped.learned[bound.schema.stream].setdefault(path, None)
+
     def _recent(self, path: Path, left: list[Bound]) -> Path | None:
-        return next((found for b in reversed(left) if b.visible and (found := b.path(path)) is not None), None)
+        for b in reversed(left):
+            if b.visible and (found := b.path(path)) is not None:
+                if found[0][0] == "#":
+                    self._mention(b, path)
+                return found
+        return None
 
     def _unknown(self, path: Path, place: Place) -> LanguageError:
         names = [format_path(a.path) for b in place.left for a in b.schema] + [
@@ -456,6 +509,20 @@ class _Resolver:
             return ast.Literal(round(n.amount * ast.UNITS[n.unit]), at=n.at)
 
         return rewrite(node, change)
+
+
+def _asking(node: Node) -> Node | None:
+    """The first operator or GRAPH in an expression."""
+    return next((n for n in ast.walk(node) if isinstance(n, ast.Call | ast.Graph)), None)
+
+
+def _misfit(function: str, operand: Type) -> str:
+    """Why an aggregate cannot take values of a type; '' if it can."""
+    if function in ("SUM", "AVG", "STDDEV") and (operand.array or operand.kind not in (Kind.BIGINT, Kind.DOUBLE)):
+        return f"{function} needs numbers, this is {operand}"
+    if function in ("MIN", "MAX") and (operand.array or operand.kind is Kind.GRAPH):
+        return f"{function} needs values that have an order, this is {operand}"
+    return "there is no ARRAY of ARRAYs" if function == "COLLECT" and operand.array else ""
 
 
 def _single(node: Node) -> bool:

@@ -1,19 +1,25 @@
 """Texts of patterns to spines, with the work of a shape done once.
 
-The texts of a shape differ in names and literals. Names decide what a pattern means, so they are part of the key; so is
-every literal that the engine looks at when it compiles: lengths of time, patterns of LIKE, operands of aggregates. What
-is left are the constants of comparisons in predicates. They stay holes through resolution and rewrites.
+A hundred thousand texts are a few outlines (streams, aliases, steps, SELECT) with predicates put in, and few predicates
+that differ in more than constants. So an outline is resolved once with TRUE for every predicate, each predicate once in
+its place in an outline, and a text is put together from what is known. Names decide what a predicate means, so they are
+part of its key; so is every literal that the engine looks at when it compiles: lengths of time, patterns of LIKE. What
+is left are the constants of comparisons. They stay holes through resolution and rewrites.
+
+This needs predicates whose meaning does not depend on each other: rewrites move conjuncts one by one, in every mode. It
+does not hold where a stream is undeclared, whose types one predicate teaches and another uses, nor for operators and
+graphs, which may share variables. Such a text is resolved as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.errors import LanguageError, LanguageErrors, SyntaxProblem
 from headgate.language import ast
-from headgate.language.ast import Hole, Node
+from headgate.language.ast import TRUE, Hole, Node
 from headgate.language.build import FORMS, value_of
 from headgate.language.catalogue import Catalogue
 from headgate.language.forms import fill
@@ -22,44 +28,72 @@ from headgate.language.tokens import Tokens, tokenise
 from headgate.sequences.algebra import simplify
 from headgate.sequences.parameterized import Part, part
 from headgate.sequences.scopes import check_pattern
-from headgate.sequences.spine import Spine
+from headgate.sequences.spine import Source, Spine, Step, conjunction, conjuncts
 
 _LOOSE = ast.Compare | ast.Between | ast.In
 _FIXED = ast.Duration | ast.Span | ast.Instant | ast.Call | ast.Variable | ast.Graph | ast.Function
+_LATE = ast.Call | ast.Variable | ast.Graph
+Key = tuple[object, ...]
 
 
 @dataclass(frozen=True)
 class _Form:
-    """Of one shape: the tokens whose constants stay holes, with what is done to their values, and all others."""
+    """Of one shape: the tokens whose constants stay holes, with what is done to their values; the other tokens of the
+    outline, and those of each predicate."""
 
     loose: dict[int, str]
-    fixed: tuple[int, ...]
+    outline: tuple[int, ...]
+    predicates: tuple[tuple[int, ...], ...]
+    divisible: bool
+
+    def whole(self, tokens: Tokens) -> Key:
+        raws = tokens.raws
+        fixed = (*self.outline, *(i for inner in self.predicates for i in inner))
+        return (tokens.shape, *[raws[i] for i in fixed])
+
+
+class Forms:
+    """The forms of shapes, and the keys under which parts of a text are the same as those of another."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Form] = {}
+
+    def of(self, tokens: Tokens) -> _Form:
+        form = self._known.get(tokens.shape)
+        if form is None:
+            form = self._known[tokens.shape] = _form_of(tokens)
+        return form
+
+    def keys(self, tokens: Tokens) -> list[Key]:
+        """If texts with each of these keys are right, so is this one. A literal that cannot be one is raised."""
+        tokens.check()
+        form = self.of(tokens)
+        for token in form.loose:
+            value_of(tokens, token)
+        if not form.divisible:
+            return [form.whole(tokens)]
+        raws = tokens.raws
+        outline = (tokens.shape, *[raws[i] for i in form.outline])
+        return [outline, *((outline, k, *[raws[i] for i in inner]) for k, inner in enumerate(form.predicates))]
 
 
 @dataclass(frozen=True)
-class _Skeleton:
+class _Outline:
+    """The spine of a pattern in which every predicate is TRUE, and what each known predicate adds: to which of the
+    spine's predicates (`_predicates_of`) which conjuncts, holes and all."""
+
+    tree: Node
     spine: Spine
-    start: Part
-    steps: tuple[tuple[Part, Part, Part], ...]
+    own: list[Node]
+    known: list[dict[Key, list[tuple[int, Node]]]]
 
 
-class Keys:
-    """What of a text decides whether it is right: its shape, and every name and literal but loose constants."""
+@dataclass
+class _Fixed:
+    """The predicates of a spine as parts, with holes for loose constants."""
 
-    def __init__(self) -> None:
-        self._forms: dict[str, _Form] = {}
-
-    def key(self, tokens: Tokens) -> tuple[str, tuple[str, ...]]:
-        """The same for texts that differ in loose constants alone. A literal that cannot be one is raised."""
-        tokens.check()
-        shape = tokens.shape
-        form = self._forms.get(shape)
-        if form is None:
-            form = self._forms[shape] = _form_of(tokens)
-        for token in form.loose:
-            value_of(tokens, token)
-        raws = tokens.raws
-        return shape, tuple([raws[i] for i in form.fixed])
+    spine: Spine
+    parts: list[Part] = field(default_factory=list)
 
 
 class Shapes:
@@ -68,38 +102,85 @@ class Shapes:
     def __init__(self, catalogue: Catalogue, missing: str = "null") -> None:
         self._catalogue = catalogue
         self._missing = missing
-        self._forms: dict[str, _Form] = {}
-        self._skeletons: dict[tuple[str, tuple[str, ...]], _Skeleton] = {}
+        self._forms = Forms()
+        self._outlines: dict[Key, _Outline | None] = {}
+        self._whole: dict[Key, _Fixed] = {}
+        self._joined: dict[tuple[int, ...], tuple[list[Node], Part]] = {}
 
     def spine(self, text: str) -> Spine:
         """The rewritten spine of a text; its problems are raised."""
         tokens = tokenise(text)
-        form = self._forms.get(tokens.shape)
-        if form is None:
-            form = self._forms[tokens.shape] = _form_of(tokens)
+        form = self._forms.of(tokens)
         raws = tokens.raws
-        key = (tokens.shape, tuple(raws[i] for i in form.fixed))
-        skeleton = self._skeletons.get(key)
-        if skeleton is None:
-            skeleton = self._skeletons[key] = self._skeleton(tokens, form)
-        return _filled(skeleton, lambda token: FORMS[form.loose[token]](value_of(tokens, token)))
+        key = (tokens.shape, *[raws[i] for i in form.outline])
+        if key not in self._outlines:
+            self._outlines[key] = self._outline(tokens, form) if form.divisible else None
+        outline = self._outlines[key]
 
-    def _skeleton(self, tokens: Tokens, form: _Form) -> _Skeleton:
-        tree = template(tokens)
+        def value(token: int) -> Any:
+            return FORMS[form.loose[token]](value_of(tokens, token))
 
-        def leaf(hole: Hole) -> Any:
-            if hole.token in form.loose:
-                return Hole(hole.token, tokens.kinds[hole.token])
-            return FORMS[hole.form](value_of(tokens, hole.token))
+        if outline is not None:
+            nodes = [[node] for node in outline.own]
+            for k, inner in enumerate(form.predicates):
+                own = tuple([raws[i] for i in inner])
+                adds = outline.known[k].get(own)
+                if adds is None:
+                    adds = outline.known[k][own] = self._added(outline, k, tokens, form)
+                for at, node in adds:
+                    nodes[at].append(node)
+            return _filled(outline.spine, [self._join(n) for n in nodes], value)
+        whole = form.whole(tokens)
+        fixed = self._whole.get(whole)
+        if fixed is None:
+            fixed = self._whole[whole] = self._fixed(tokens, form)
+        return _filled(fixed.spine, fixed.parts, value)
 
-        try:
-            checked = self._check(fill(tree.tree, leaf), tokens)
-        except LanguageErrors:
+    def _join(self, nodes: list[Node]) -> Part:
+        """The conjunction of nodes that live as long as their outline does."""
+        key = tuple(map(id, nodes))
+        known = self._joined.get(key)
+        if known is None:
+            known = self._joined[key] = nodes, part(conjunction(nodes))
+        return known[1]
+
+    def _outline(self, tokens: Tokens, form: _Form) -> _Outline | None:
+        """None where predicates cannot be resolved one by one."""
+        tree = _with_predicates(template(tokens).tree, lambda _, __: TRUE)
+        filled = fill(tree, _leaf(tokens, form))
+        scoped = check_pattern(filled, self._catalogue) if isinstance(filled, ast.Pattern) else None
+        if scoped is None or scoped.spine is None or not _declared(scoped.spine):
+            return None
+        spine = simplify(scoped.spine, self._missing)
+        return _Outline(filled, spine, _predicates_of(spine), [{} for _ in form.predicates])
+
+    def _added(self, outline: _Outline, k: int, tokens: Tokens, form: _Form) -> list[tuple[int, Node]]:
+        """What the predicate number k of a text adds to the outline."""
+        predicate = fill(list(_predicates(template(tokens).tree))[k], _leaf(tokens, form))
+        body = _with_predicates(outline.tree, lambda i, node: predicate if i == k else node)
+        assert isinstance(body, ast.Pattern)
+        scoped = check_pattern(body, self._catalogue)
+        if scoped.spine is None:
             # Loose constants make no text wrong, but a problem is told with the constants of the text.
+            self._check(template(tokens).fill(tokens), tokens)
+            raise AssertionError(f"the predicate {k} of {tokens.source!r} is wrong by itself alone")
+        found = zip(outline.own, _predicates_of(simplify(scoped.spine, self._missing)), strict=True)
+        added = []
+        for at, (before, after) in enumerate(found):
+            known = set(conjuncts(before))
+            fresh = [c for c in conjuncts(after) if c not in known]
+            if fresh:
+                added.append((at, conjunction(fresh)))
+        return added
+
+    def _fixed(self, tokens: Tokens, form: _Form) -> _Fixed:
+        tree = template(tokens)
+        try:
+            checked = self._check(fill(tree.tree, _leaf(tokens, form)), tokens)
+        except LanguageErrors:
             checked = self._check(tree.fill(tokens), tokens)
         spine = simplify(checked, self._missing)
-        steps = tuple((part(s.theta), part(s.keep), part(s.after)) for s in spine.steps)
-        return _Skeleton(spine, part(spine.start.where), steps)
+        return _Fixed(spine, [part(node) for node in _predicates_of(spine)])
 
     def _check(self, body: Node, tokens: Tokens) -> Spine:
         if not isinstance(body, ast.Pattern):
@@ -111,49 +192,106 @@ class Shapes:
         return scoped.spine
 
 
+def _leaf(tokens: Tokens, form: _Form) -> Callable[[Hole], Any]:
+    def leaf(hole: Hole) -> Any:
+        if hole.token in form.loose:
+            return Hole(hole.token, tokens.kinds[hole.token])
+        return FORMS[hole.form](value_of(tokens, hole.token))
+
+    return leaf
+
+
 def _form_of(tokens: Tokens) -> _Form:
     tree = template(tokens)
     loose: dict[int, str] = {}
-    for predicate in _predicates(tree.tree):
+    predicates = list(_predicates(tree.tree))
+    for predicate in predicates:
         for atom in ast.walk(predicate):
             if isinstance(atom, _LOOSE) and not any(isinstance(n, _FIXED) for n in ast.walk(atom)):
                 for n in ast.walk(atom):
                     if isinstance(n, ast.Literal) and isinstance(n.value, Hole):
                         loose[n.value.token] = n.value.form
-    return _Form(loose, tuple(t for t in tree.holes if t not in loose))
+    inside = [[t for t in dict.fromkeys(_holes(p)) if t not in loose] for p in predicates]
+    apart = {t for inner in inside for t in inner}
+    return _Form(
+        loose,
+        tuple(t for t in tree.holes if t not in loose and t not in apart),
+        tuple(map(tuple, inside)),
+        not any(isinstance(n, _LATE) for p in predicates for n in ast.walk(p)),
+    )
+
+
+def _holes(value: Any) -> Iterator[int]:
+    if isinstance(value, Hole):
+        yield value.token
+    elif isinstance(value, tuple):
+        for v in value:
+            yield from _holes(v)
+    elif isinstance(value, Node):
+        for name in ast.names_of(type(value)):
+            yield from _holes(getattr(value, name))
 
 
 def _predicates(tree: Node) -> Iterator[Node]:
     """The predicates of a pattern, but not those of what is nested in it: a nested pattern is compiled by itself."""
-    node = tree.source if isinstance(tree, ast.Pattern) else tree
-    match node:
-        case ast.Filter(predicate, source):
-            yield predicate
-            yield from _predicates(source)
-        case ast.Next(left, theta, right) | ast.Absent(left, theta, right):
-            yield theta
-            yield from _predicates(left)
-            yield from _right(right)
-        case ast.Fold(left, theta, keep, _, right):
-            yield theta
-            yield keep
-            yield from _predicates(left)
-            yield from _right(right)
+    found: list[Node] = []
+
+    def note(_: int, node: Node) -> Node:
+        found.append(node)
+        return node
+
+    _with_predicates(tree, note)
+    return iter(found)
 
 
-def _right(node: Node) -> Iterator[Node]:
-    """A right operand that is one filtered stream; anything else is a pattern of its own."""
-    inner = node
-    while isinstance(inner, ast.Filter):
-        inner = inner.source
-    if isinstance(inner, ast.Stream):
-        yield from _predicates(node)
+def _with_predicates(tree: Node, change: Callable[[int, Node], Node]) -> Node:
+    """The pattern with other predicates; they are numbered in the order in which this goes through them."""
+    count = 0
+
+    def changed(node: Node) -> Node:
+        nonlocal count
+        count += 1
+        return change(count - 1, node)
+
+    def visit(node: Node) -> Node:
+        match node:
+            case ast.Pattern(source=source):
+                return replace(node, source=visit(source))
+            case ast.Filter(predicate, source):
+                return replace(node, predicate=changed(predicate), source=visit(source))
+            case ast.Next(left, theta, right) | ast.Absent(left, theta, right):
+                return replace(node, theta=changed(theta), left=visit(left), right=visit_right(right))
+            case ast.Fold(left, theta, keep, _, right):
+                return replace(
+                    node, theta=changed(theta), keep=changed(keep), left=visit(left), right=visit_right(right)
+                )
+        return node
+
+    def visit_right(node: Node) -> Node:
+        """A right operand that is one filtered stream; anything else is a pattern of its own."""
+        inner = node
+        while isinstance(inner, ast.Filter):
+            inner = inner.source
+        return visit(node) if isinstance(inner, ast.Stream) else node
+
+    return visit(tree)
 
 
-def _filled(skeleton: _Skeleton, value: Callable[[int], Any]) -> Spine:
-    spine = skeleton.spine
-    steps = tuple(
-        replace(step, theta=theta.fill(value), keep=keep.fill(value), after=after.fill(value))
-        for step, (theta, keep, after) in zip(spine.steps, skeleton.steps, strict=True)
-    )
-    return replace(spine, start=replace(spine.start, where=skeleton.start.fill(value)), steps=steps)
+def _declared(spine: Spine) -> bool:
+    return all(source.schema.declared for source in (spine.start, *(step.source for step in spine.steps)))
+
+
+def _predicates_of(spine: Spine) -> list[Node]:
+    """The predicates of a spine: that of its start, then theta, keep and FILTER of each step."""
+    return [spine.start.where, *(node for step in spine.steps for node in (step.theta, step.keep, step.after))]
+
+
+def _filled(spine: Spine, parts: list[Part], value: Callable[[int], Any]) -> Spine:
+    nodes = iter([p.fill(value) if p.tokens else p.skeleton for p in parts])
+    start = spine.start
+    start = Source(start.origin, next(nodes), start.schema, start.alias)
+    steps = []
+    for s in spine.steps:
+        theta, keep, after = next(nodes), next(nodes), next(nodes)
+        steps.append(Step(s.kind, s.source, theta, keep, s.accumulators, s.within, after, s.starts))
+    return Spine(start, tuple(steps), spine.items, spine.publish, spine.schema, spine.rewritten)

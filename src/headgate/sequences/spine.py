@@ -15,9 +15,8 @@ Durations with a unit have become ticks. A composite right operand has become an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from headgate.errors import PlanError
 from headgate.language import ast
@@ -104,8 +103,9 @@ def reads(spine: Spine) -> frozenset[str]:
     return frozenset(found)
 
 
-def publish_order(spines: Mapping[str, Spine]) -> list[list[str]]:
-    """Subscriptions by level: a level reads only what levels before it PUBLISH. A cycle is refused."""
+def publish_order(spines: Mapping[str, Spine], names: Mapping[str, str] | None = None) -> list[list[str]]:
+    """Subscriptions by level: a level reads only what levels before it PUBLISH. A cycle is refused, in the `names` that
+    the user knows."""
     publishers: dict[str, set[str]] = {}
     for name, spine in spines.items():
         if spine.publish is not None:
@@ -116,8 +116,9 @@ def publish_order(spines: Mapping[str, Spine]) -> list[list[str]]:
     while len(done) < len(waits):
         level = [name for name, above in waits.items() if name not in done and above <= done]
         if not level:
+            circle = [name if names is None else names[name] for name in _cycle(waits, done)]
             raise PlanError(
-                "these subscriptions PUBLISH to each other in a circle: " + " -> ".join(_cycle(waits, done)),
+                "these subscriptions PUBLISH to each other in a circle: " + " -> ".join(circle),
                 "break the circle: an event may not depend on itself",
             )
         levels.append(level)
@@ -136,10 +137,31 @@ def _cycle(waits: Mapping[str, set[str]], done: set[str]) -> list[str]:
 
 
 def conjuncts(node: Node) -> tuple[Node, ...]:
-    """The parts of a conjunction; none for TRUE."""
+    """The parts of a conjunction; none for TRUE. Parts that share a variable are one part, as one binding serves all."""
+    flat = _flat(node)
+    bound = [variables(part) for part in flat] if len(flat) > 1 else []
+    if not any(bound):
+        return flat
+    groups: list[tuple[frozenset[str], list[int]]] = []
+    for i, names in enumerate(bound):
+        joined = [g for g in groups if g[0] & names]
+        groups = [g for g in groups if not g[0] & names]
+        members = sorted([i, *(m for _, inside in joined for m in inside)])
+        groups.append((names.union(*(known for known, _ in joined)), members))
+    groups.sort(key=lambda g: g[1][0])
+    return tuple(
+        flat[members[0]] if len(members) == 1 else ast.And(tuple(flat[m] for m in members)) for _, members in groups
+    )
+
+
+def _flat(node: Node) -> tuple[Node, ...]:
     if isinstance(node, ast.And):
-        return tuple(c for item in node.items for c in conjuncts(item))
+        return tuple(part for item in node.items for part in _flat(item))
     return () if node == TRUE else (node,)
+
+
+def variables(node: Node) -> frozenset[str]:
+    return frozenset(n.name for n in ast.walk(node) if isinstance(n, ast.Variable))
 
 
 def conjunction(nodes: Iterable[Node]) -> Node:
@@ -150,22 +172,3 @@ def conjunction(nodes: Iterable[Node]) -> Node:
 def attributes(node: Node, head: str) -> Iterable[ast.Attribute]:
     """The attributes whose paths begin with `head`."""
     return (n for n in ast.walk(node) if isinstance(n, ast.Attribute) and n.path[0] == head)
-
-
-def rewrite(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """The tree with the nodes replaced for which `change` gives another."""
-    changed = change(node)
-    if changed is not None:
-        return changed
-    changes: dict[str, Any] = {}
-    for name in ast.names_of(type(node)):
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            made = rewrite(value, change)
-            if made is not value:
-                changes[name] = made
-        elif type(value) is tuple and any(isinstance(v, Node) for v in value):
-            parts = [rewrite(v, change) if isinstance(v, Node) else v for v in value]
-            if any(p is not v for p, v in zip(parts, value, strict=True)):
-                changes[name] = tuple(parts)
-    return replace(node, **changes) if changes else node

@@ -10,17 +10,19 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from headgate.language.ast import DUR, Node, Path
+from headgate.predicates.rows import Truth, Value, compile_truth, compile_value
 from headgate.sequences.aggregates import State as Accumulated
 from headgate.sequences.aggregates import accumulate, begin, finish
 from headgate.sequences.automaton import Automaton, Edge, State, Target
-from headgate.sequences.expressions import Truth, Value, truth, value
 from headgate.sequences.memory import Memory
+from headgate.sequences.pending.pairs import JointPredicates, Pairs
 from headgate.sequences.spine import Accumulator
 
 States = tuple[tuple[Accumulated, ...], ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class View:
     starts: Mapping[Path, Path | None] = field(default_factory=dict)
     new: States | None = None
 
-    def get(self, path: Path) -> Any:
+    def attribute(self, path: Path) -> Any:
         head = path[0]
         if path == (DUR,):
             return self.now - self.run.t0 + 1
@@ -76,7 +78,7 @@ class View:
             if handle >= 0:
                 return self.memory.get(handle, path[1:])
             start = self.starts.get(path[1:])
-            return None if start is None else self.get(start)
+            return None if start is None else self.attribute(start)
         place = int(head[1:])
         handle = self.event if place == self.place else self.run.handles[place]
         if path[1:] == (DUR,):
@@ -91,63 +93,96 @@ class View:
                         return finish(a.function, s)
         return None
 
-    def hit(self, slot: int) -> bool:
+    def decided(self, slot: int) -> bool:
         return slot in self.hits
+
+    def variable(self, name: str) -> Any:
+        raise AssertionError(f"nothing binds ?{name} in a run")
+
+
+@dataclass(frozen=True)
+class _Test:
+    """A predicate by its parts, in the order in which they are decided: what is cheap, the slot of what is static, which
+    may wait for an operator, and the number of what is joint."""
+
+    dynamic: Truth
+    slot: int
+    joint: int
 
 
 @dataclass
 class _Compiled:
-    theta: Truth
-    keep: Truth
-    edges: list[tuple[Edge, Truth]]
+    theta: _Test
+    keep: _Test
+    edges: list[tuple[Edge, _Test]]
     operands: list[Value | None]
     begins: list[Value | None]
     folds: list[tuple[int, tuple[Accumulator, ...]]]
 
 
+@dataclass
+class _Pair:
+    """A run and an event that is later: whether theta holds, and where the run then goes, as far as it is known."""
+
+    state: State
+    run: Run
+    view: View
+    event: int
+    answers: dict[int, bool] = field(default_factory=dict)
+    affected: bool = False
+    moves: list[tuple[State | Target, Run]] = field(default_factory=list)
+
+
 class Stepper:
-    def __init__(self, automaton: Automaton, memory: Memory, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        automaton: Automaton,
+        memory: Memory,
+        joint: Mapping[int, JointPredicates] | None = None,
+        watch: Watch | None = None,
+    ) -> None:
         self._memory = memory
         self.watch = watch
         self._automaton = automaton
-        self._compiled = {s.number: self._compile(s) for s in automaton.states}
+        self._compiled = {s.number: self._compile(s, (joint or {}).get(s.number)) for s in automaton.states}
         self._waiting: dict[tuple[int, int], list[State]] = {}
         for s in automaton.states:
             self._waiting.setdefault((s.stream, s.slot), []).append(s)
         self._starts: dict[tuple[int, int], list[tuple[Edge, Truth]]] = {}
         for edge in automaton.starts.values():
-            self._starts.setdefault((edge.target.streams[0], edge.slot), []).append((edge, truth(edge.dynamic)))
+            self._starts.setdefault((edge.target.streams[0], edge.slot), []).append((edge, compile_truth(edge.dynamic)))
         self.runs: dict[int, dict[int, Run]] = {s.number: {} for s in automaton.states}
         self._deadlines: list[tuple[int, int, int]] = []
         self._serial = 0
         self.evaluated = 0
         self.dropped: dict[int, int] = {}
 
-    def _compile(self, state: State) -> _Compiled:
+    def _compile(self, state: State, joint: JointPredicates | None) -> _Compiled:
         defaults = _defaults(state) if state.missing == "default" else None
 
-        def predicate(node: Node) -> Truth:
-            return truth(node, defaults)
+        def test(dynamic: Node, slot: int, asked: Node) -> _Test:
+            return _Test(compile_truth(dynamic, defaults), slot, -1 if joint is None else joint.number(asked))
 
         accumulators = state.step.accumulators
         return _Compiled(
-            predicate(state.theta),
-            predicate(state.keep),
-            [(edge, predicate(edge.dynamic)) for edge in state.edges.values()],
-            [None if a.operand is None else value(a.operand) for a in accumulators],
-            [None if a.start is None else value(a.start) for a in accumulators],
+            test(state.theta, state.slot, state.joint),
+            test(state.keep, state.keep_slot, state.keep_joint),
+            [(edge, test(edge.dynamic, edge.slot, edge.joint)) for edge in state.edges.values()],
+            [None if a.operand is None else compile_value(a.operand) for a in accumulators],
+            [None if a.start is None else compile_value(a.start) for a in accumulators],
             [*state.origin.folds, (state.place, accumulators)] if accumulators else list(state.origin.folds),
         )
 
     # -- time
 
     def advance(
-        self, epochs: Iterable[tuple[int, Sequence[tuple[int, Collection[int]]]]], closed: int
+        self, epochs: Iterable[tuple[int, Sequence[tuple[int, Collection[int]]]]], closed: int, pairs: Pairs
     ) -> Iterator[Accepted]:
-        """Epochs in order, each a time and its events with the slots that hold; then the deadlines up to `closed`."""
+        """Epochs in order, each a time and its events with the slots that hold; then the deadlines up to `closed`.
+        `pairs` decides what is joint."""
         for now, events in epochs:
             yield from self._deadlines_until(now - 1)
-            yield from self._epoch(now, events)
+            yield from self._epoch(now, events, pairs)
             yield from self._deadlines_until(now)
         yield from self._deadlines_until(closed)
 
@@ -162,74 +197,79 @@ class Stepper:
             view = self._view(state, run, -1, due, frozenset())
             out = replace(run, t1=due, handles=(*run.handles[: state.place], -1))
             for edge, test in self._compiled[number].edges:
-                if test(view) is True:
+                if test.dynamic(view) is True:
                     yield from self._arrive(edge.target, out, due)
 
-    def _epoch(self, now: int, events: Sequence[tuple[int, Collection[int]]]) -> Iterator[Accepted]:
-        affected: dict[tuple[int, int], None] = {}
+    def _epoch(self, now: int, events: Sequence[tuple[int, Collection[int]]], pairs: Pairs) -> Iterator[Accepted]:
+        met = [list(self._meet(now, event, hits)) for event, hits in events]
+        waiting = [(pair, asked) for group in met for pair in group if (asked := self._settle(pair, now))]
+        while waiting:
+            pairs.ask(waiting)
+            waiting = [(pair, asked) for pair, _ in waiting if (asked := self._settle(pair, now))]
         fresh: dict[tuple[int, Any], tuple[State, Run]] = {}
         accepted: dict[tuple[int, Any], Accepted] = {}
-        for event, hits in events:
-            stream = int(self._memory.stream[event])
-            asked = [(stream, slot) for slot in (-1, *hits)]
-            for state in (s for key in asked for s in self._waiting.get(key, ())):
-                for born, run in list(self.runs[state.number].items()):
-                    if state.step.kind != "ABSENT" and now - run.t0 + 1 > state.bound:
-                        del self.runs[state.number][born]
-                        self._tell("expired: no event can come within its DUR any more", state, run, event)
-                        continue
-                    if self._memory.t0[event] <= run.t1:
-                        continue
-                    view = self._view(state, run, event, now, hits)
-                    # A slot that waits for an operator is asked when it is looked for, so that comes last.
-                    if not self._affected(state, view) or (state.slot >= 0 and state.slot not in hits):
-                        continue
-                    affected[state.number, born] = None
-                    moved = False
-                    for target, made in self._successors(state, run, view, event, now, hits):
-                        moved = True
+        affected = [pair for group in met for pair in group if pair.affected]
+        for (event, hits), group in zip(events, met, strict=True):
+            for pair in group:
+                if pair.affected:
+                    for target, made in pair.moves:
                         self._offer(target, made, now, fresh, accepted)
-                    self._tell("moved on" if moved else "died: the event fits theta and no edge", state, run, event)
-            for edge, test in (s for key in asked for s in self._starts.get(key, ())):
+                    what = "moved on" if pair.moves else "died: the event fits theta and no edge"
+                    self._tell(what, pair.state, pair.run, event)
+            for edge, test in self._of_event(self._starts, event, hits):
                 run = Run(int(self._memory.t0[event]), now, (event,), ())
                 if test(View(self._memory, run, (), 0, event, now, hits)) is True and (
                     edge.slot < 0 or edge.slot in hits
                 ):
                     self._offer(edge.target, run, now, fresh, accepted)
-        for number, born in affected:
-            self.runs[number].pop(born, None)
+        for pair in affected:
+            self.runs[pair.state.number].pop(pair.run.born, None)
         for state, run in fresh.values():
             self._install(state, run)
         yield from accepted.values()
 
-    def _affected(self, state: State, view: View) -> bool:
-        self.evaluated += 1
-        equality = state.equality
-        if equality is not None:
-            here, held = view.get((f"#{state.place}", *equality.incoming)), view.get(equality.held)
-            if here is None or held is None or not (here == held or (here != here and held != held)):
-                return False
-        return self._compiled[state.number].theta(view) is True
+    def _of_event(self, known: Mapping[tuple[int, int], Sequence[T]], event: int, hits: Collection[int]) -> Iterator[T]:
+        """What waits for the stream of an event, with no static predicate or with one that may hold."""
+        stream = int(self._memory.stream[event])
+        return (one for slot in (-1, *hits) for one in known.get((stream, slot), ()))
 
-    def _successors(
-        self, state: State, run: Run, view: View, event: int, now: int, hits: Collection[int]
-    ) -> Iterator[tuple[State | Target, Run]]:
-        if state.step.kind == "ABSENT":
-            return
+    def _meet(self, now: int, event: int, hits: Collection[int]) -> Iterator[_Pair]:
+        """The runs that see an event; those that are past their bound go."""
+        for state in self._of_event(self._waiting, event, hits):
+            for born, run in list(self.runs[state.number].items()):
+                if state.step.kind != "ABSENT" and now - run.t0 + 1 > state.bound:
+                    del self.runs[state.number][born]
+                    self._tell("expired: no event can come within its DUR any more", state, run, event)
+                elif self._memory.t0[event] > run.t1:
+                    yield _Pair(state, run, self._view(state, run, event, now, hits), event)
+
+    def _settle(self, pair: _Pair, now: int) -> list[int]:
+        """Decides a pair as far as its answers go; the joint predicates whose answers it needs next."""
+        state, run, view = pair.state, pair.run, pair.view
         compiled = self._compiled[state.number]
+        view.new = None
+        self.evaluated += 1
+        theta = _keys_agree(state, view) and _holds(compiled.theta, pair)
+        if theta is None:
+            return [compiled.theta.joint]
+        pair.affected = theta
+        if not theta or state.step.kind == "ABSENT":
+            return []
         states = run.states
         if state.step.kind == "FOLD":
-            if (state.keep_slot >= 0 and state.keep_slot not in hits) or compiled.keep(view) is not True:
-                return
+            keep = _holds(compiled.keep, pair)
+            if not keep:
+                return [compiled.keep.joint] if keep is None else []
             if state.step.accumulators:
                 states = (*states[:-1], self._accumulated(state, view, states[-1]))
-        made = Run(run.t0, now, (*run.handles[: state.place], event), states)
-        if state.step.kind == "FOLD":
-            yield state, made
         view.new = states
-        for edge, test in compiled.edges:
-            if test(view) is True and (edge.slot < 0 or edge.slot in hits):
-                yield edge.target, made
+        forward = [(edge, test, _holds(test, pair)) for edge, test in compiled.edges]
+        asked = [test.joint for _, test, truth in forward if truth is None]
+        if not asked:
+            made = Run(run.t0, now, (*run.handles[: state.place], pair.event), states)
+            pair.moves = [(state, made)] if state.step.kind == "FOLD" else []
+            pair.moves += [(edge.target, made) for edge, _, truth in forward if truth]
+        return asked
 
     def _accumulated(self, state: State, view: View, known: tuple[Accumulated, ...]) -> tuple[Accumulated, ...]:
         return tuple(
@@ -317,6 +357,24 @@ class Stepper:
                     runs[born] = replace(run, handles=tuple(moved.get(h, h) for h in run.handles))
 
 
+def _keys_agree(state: State, view: View) -> bool:
+    """Whether the values are equal that the AI index compares."""
+    equality = state.equality
+    if equality is None:
+        return True
+    here, held = view.attribute((f"#{state.place}", *equality.incoming)), view.attribute(equality.held)
+    return here is not None and held is not None and (here == held or (here != here and held != held))
+
+
+def _holds(test: _Test, pair: _Pair) -> bool | None:
+    """None where it waits for the answer to what is joint."""
+    view = pair.view
+    # A slot that waits for an operator is asked when it is looked for, so that comes after what is cheap.
+    if test.dynamic(view) is not True or (test.slot >= 0 and test.slot not in view.hits):
+        return False
+    return True if test.joint < 0 else pair.answers.get(test.joint)
+
+
 def _defaults(state: State) -> dict[Path, Any]:
     """What `default` mode puts for missing attributes, under the names that the step's expressions use."""
     found: dict[Path, Any] = {}
@@ -332,6 +390,5 @@ def _defaults(state: State) -> dict[Path, Any]:
 def _comparable(state: Accumulated) -> Any:
     """Equal states have equal futures: NaN is NaN, and 1 is not 1.0."""
     return tuple(
-        (type(v).__name__, "NaN" if v != v else tuple(map(repr, v)) if isinstance(v, list | tuple) else v)
-        for v in state
+        (type(v).__name__, repr(v) if isinstance(v, list | tuple | dict) else "NaN" if v != v else v) for v in state
     )

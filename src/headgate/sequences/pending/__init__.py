@@ -15,20 +15,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from headgate.engine import Hits
+from headgate.sequences.automaton import Edge
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals
 from headgate.sequences.pending.kernels import SETTLED, WANTED, useful
-from headgate.sequences.static.index import Undecided, Waiting
+from headgate.sequences.static import Answers, Undecided, Waiting
 from headgate.sequences.tables import Batch, Ints, Runs, Tables
 
 
 @dataclass(frozen=True, eq=False)
 class Trouble:
-    """A predicate that an operator could not decide on an event. `slot` is None if the event itself is at fault."""
+    """A predicate that an operator could not decide on an event. It is about a slot, or about the edges that a run may
+    take; None if the event itself is at fault."""
 
     arrivals: Arrivals
     row: int
-    slot: int | None
+    about: int | tuple[Edge, ...] | None
     reason: str
     code: str
 
@@ -99,6 +101,13 @@ class Pending:
         for u in undecided:
             slot = None if u.slot is None else int(part.slots[u.slot])
             self.troubles.append(Trouble(part.arrivals, u.event, slot, u.reason, u.code))
+
+    def answered(self, place: int) -> Answers:
+        """The answers of the calls that are made about an event, by key; it fills as more are made."""
+        if place not in self._home:
+            return {}
+        part, row = self._home[place]
+        return part.waiting.answered(row)
 
     def shown(self, place: int, known: frozenset[int]) -> Collection[int]:
         """The slots of an event for the stepper: what is open is decided when it is looked for."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from headgate.sequences.programs.kernels import DECIDED, END, STACK, holds, mark, marked
+from headgate.predicates.programs.kernels import END, STACK
+from headgate.sequences.programs.kernels import DECIDED, holds, mark, marked
 from headgate.sequences.runs.kernels import bucket_of
 from headgate.sequences.tables import (
     ABSENT_STEP,

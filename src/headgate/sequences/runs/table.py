@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headgate.sequences.automaton import State
+from headgate.sequences.automaton import Edge, State
 from headgate.sequences.kernels import advance
 from headgate.sequences.match_rows import Rows
 from headgate.sequences.memory import Arrivals, Memory
 from headgate.sequences.pending import Pending, advance_asking, ask_starts
+from headgate.sequences.pending.pairs import Pairs
 from headgate.sequences.runs.kernels import bound_events, collect, install, move_events, refile
 from headgate.sequences.stepper import Run, Stepper
 from headgate.sequences.tables import (
@@ -55,7 +56,7 @@ class RunTable:
         ]
         self.memory = Memory(layout.columns, types, layout.texts)
         self._tables = level.numbered.tables
-        self.stepper = Stepper(level.interpreted, self.memory)
+        self.stepper = Stepper(level.interpreted, self.memory, level.joint)
         scalars = np.zeros(SCALARS, np.int64)
         scalars[FREE], scalars[MASK] = -1, _ROOM - 1
         self.runs = Runs(
@@ -98,7 +99,8 @@ class RunTable:
             out = out[:accepted]
         others: list[tuple[Any, Run]] = []
         if self._level.slow:
-            found = self.stepper.advance(_epochs(memory, first, hit_from, slots, pending), closed)
+            pairs = Pairs(self._level.joint, first, [(a, at) for _, a, at in parts], pending)
+            found = self.stepper.advance(_epochs(memory, first, hit_from, slots, pending), closed, pairs)
             others = [(a.target, a.run) for a in found]
         rows = Rows(memory, out, self._level.numbered.targets, self._tables.cells_at, others)
         self._settle(batch, first, mark, closed)
@@ -198,12 +200,13 @@ class RunTable:
 
 def subscriptions_after(level: LevelIndex, state: State) -> list[int]:
     """The subscriptions to which runs of this state may lead."""
-    found: list[int] = []
-    for edge in state.edges.values():
-        found += [s for p in edge.target.accepts for s in level.producers[p].subscriptions]
-        for following in edge.target.states.values():
-            found += subscriptions_after(level, following)
-    return found
+    return [s for edge in state.edges.values() for s in subscriptions_behind(level, edge)]
+
+
+def subscriptions_behind(level: LevelIndex, edge: Edge) -> list[int]:
+    """The subscriptions to which a run that takes this edge may lead."""
+    found = [s for p in edge.target.accepts for s in level.producers[p].subscriptions]
+    return found + [s for following in edge.target.states.values() for s in subscriptions_after(level, following)]
 
 
 def count_by_subscription(level: LevelIndex, counts: Mapping[int, int]) -> dict[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,19 +19,14 @@ import orjson
 import xxhash
 from numpy.typing import NDArray
 
-from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue
-from headgate.match.residual import is_late
 from headgate.plan import Entry, Plan
 from headgate.plan.compile_context import CompileContext
 from headgate.plan.segment import collector_paused
-from headgate.plan.statics import FilterStatic
-from headgate.schema import Kind, Path, Schema
+from headgate.schema import Kind, Path
 from headgate.sequences.engine import Index
-from headgate.sequences.parameterized import plain
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.shapes import Shapes
-from headgate.sequences.static.index import Conjunctions, StaticIndex
 from headgate.spark.gc_freeze import mark_long_lived
 from headgate.spark.stateful.groups import GLOBAL, Keys, Placement, placements
 
@@ -132,21 +127,13 @@ class SequenceBook:
         numbers = sorted({m for i in mine for m in self.placed[i].members})
         told = set(mine)
         chosen = [self.subscriptions[n] for n in numbers]
-        index = Index(chosen, static=self._static, streams=self.streams)
+        index = Index(chosen, static=self._context.static(self._catalogue), streams=self.streams)
         state = xxhash.xxh3_128(repr((group, bucket, self.buckets, self._base)).encode())
         for n in numbers:
             state.update(repr((self.digest(self.subscriptions[n].name), n in told)).encode())
         keys = self.placed[mine[0]].keys
         emits = np.array([n in told for n in numbers], np.bool_)
         return Compiled(group, keys, index, emits, state.hexdigest())
-
-    def _static(self, schema: Schema, predicates: Sequence[tuple[Node, str]]) -> StaticIndex:
-        """Static predicates as the sequences' own index has them, which is made for many alike; those that ask operators
-        or graphs go through the late step."""
-        if not any(is_late(node) for node, _ in predicates):
-            return Conjunctions(schema, predicates)
-        whole = [(plain(node), missing) for node, missing in predicates]
-        return FilterStatic.maker(self._context.engine, self._context.graphs, self._catalogue)(schema, whole)
 
     def digest(self, name: str) -> str:
         """What makes a subscription the same one as before: its text, its mode and its group."""

@@ -392,7 +392,7 @@ class Bucket:
         now_open: int,
         outcome: Outcome,
     ) -> list[pa.Table]:
-        batches = []
+        batches, decided = [], []
         for events in due:
             columns = _filled(events.columns, made)
             rows = group.rows + np.arange(len(events), dtype=np.int64)
@@ -401,7 +401,9 @@ class Bucket:
             keys = np.zeros(len(rows), np.uint64) if key is None else hashes(columns[key])
             group.ids.add(rows, events.ids, keys)
             batches.append(replace(columns, numbers=rows, identity=texts(events.ids)))
-        found = session.feed(batches, now_open)
+            # What waited while the book changed was decided by another index: it is decided again.
+            decided.append(events.slots if events.decided_by == made.fingerprint else None)
+        found = session.feed(batches, now_open, decided)
         table = self._matches(found, made, book, group.ids)
         outcome.matches += len(table) if table is not None else 0
         tables = [] if table is None else [table]

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.errors import UsageError
 from headgate.sequences.automaton import path_of
 from headgate.sequences.engine import LevelIndex
-from headgate.sequences.runs.codec import signature
+from headgate.sequences.runs.signatures import signature
 from headgate.spark.checkpoint import Claim, claimed
 from headgate.spark.follow import Follower
 from headgate.spark.stateful.book import Compiled, SequenceBook

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from headgate.columns import ARROW, DTYPES, Column, Columns
 from headgate.schema import Path, Type, format_path, parse_path
+from headgate.sequences.memory import Lists
 
 if TYPE_CHECKING:
     from headgate.columns import Array
 
-_EVENT, _TELLS = "__event", "__tells"
+_EVENT, _TELLS, _SLOTS = "__event", "__tells", "__slots"
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,16 @@ class Packed:
     columns: Columns
     ids: Array
     tells: NDArray[np.bool_]
+    slots: Lists | None = None
+    """The static predicates of the first level that hold for each event, as numbered by the index `decided_by`."""
+    decided_by: str = ""
 
     def __len__(self) -> int:
         return self.columns.rows
 
     def take(self, rows: NDArray[Any]) -> Packed:
-        return Packed(self.columns.take(rows), self.ids.take(rows), self.tells[rows])
+        slots = None if self.slots is None else self.slots.take(rows)
+        return Packed(self.columns.take(rows), self.ids.take(rows), self.tells[rows], slots, self.decided_by)
 
 
 def pack(events: Packed, paths: Iterable[Path]) -> bytes:
@@ -44,7 +49,12 @@ def pack(events: Packed, paths: Iterable[Path]) -> bytes:
     described = {format_path(path): str(column.type) for path, column in held.items()}
     arrays = [events.ids, pa.array(events.tells), *map(_arrow, held.values())]
     names = [_EVENT, _TELLS, *map(format_path, held)]
-    about = {"stream": columns.stream, "types": described}
+    about = {"stream": columns.stream, "types": described, "decided_by": events.decided_by}
+    if events.slots is not None:
+        offsets: Any = pa.array(events.slots.offsets)
+        lists: Any = pa.LargeListArray.from_arrays(offsets, pa.array(events.slots.values))
+        arrays.append(lists)
+        names.append(_SLOTS)
     batch = pa.record_batch(arrays, names=names).replace_schema_metadata({"headgate": orjson.dumps(about)})
     return to_bytes(pa.Table.from_batches([batch]))
 
@@ -57,7 +67,11 @@ def unpack(data: bytes) -> Packed:
     }
     made = Columns(about["stream"], table.num_rows, columns)
     tells = whole(table.column(_TELLS)).to_numpy(zero_copy_only=False)
-    return Packed(made, whole(table.column(_EVENT)), tells)
+    slots = None
+    if _SLOTS in table.column_names:
+        lists: Any = whole(table.column(_SLOTS))
+        slots = Lists(lists.offsets.to_numpy(), lists.values.to_numpy())
+    return Packed(made, whole(table.column(_EVENT)), tells, slots, about["decided_by"])
 
 
 def to_bytes(table: pa.Table) -> bytes:

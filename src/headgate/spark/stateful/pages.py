@@ -4,7 +4,7 @@ A run belongs to the page that the identity of its first event says, so that run
 with the events they have bound. Runs never change, they are born and die: the pages to be written are those of the runs
 that were born or died since the last time. There are more pages where there are more runs.
 
-As in `sequences.runs.codec`, runs are filed under the signature of their state and attributes by name, never by number,
+Runs are filed under the signature of their state and attributes by name, never by number,
 so that subscriptions may come and go. A page is
 
     HGPG, version (2 bytes), length of the header (4 bytes), header (JSON), arrays one after the other, ids (Arrow)
@@ -31,7 +31,7 @@ from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import State
 from headgate.sequences.engine import LevelIndex, Session
 from headgate.sequences.memory import Arrivals, Memory
-from headgate.sequences.runs.codec import signature
+from headgate.sequences.runs.signatures import signature
 from headgate.sequences.runs.table import RunTable
 from headgate.sequences.stepper import Run
 from headgate.sequences.tables import BORN, HANDLES, HIGH, NODE, T0, T1, Ints
@@ -270,7 +270,7 @@ def _texts_of(state: State) -> Iterator[int]:
     cell = 0
     for accumulators in (*(a for _, a in state.origin.folds), state.step.accumulators):
         for a in accumulators:
-            if a.type is not None and a.type.kind in (Kind.STRING, Kind.BINARY) and a.function != "COUNT":
+            if a.type is not None and a.type.kind in (Kind.STRING, Kind.BINARY, Kind.GRAPH) and a.function != "COUNT":
                 yield cell
             cell += 2 * WIDTH[a.function]
 

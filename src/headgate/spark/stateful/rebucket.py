@@ -25,7 +25,7 @@ from headgate.spark.stateful.inspection import book_at, last_batch, require_stat
 from headgate.spark.stateful.packing import Packed, unpack
 from headgate.spark.stateful.pages import Choose, Page
 from headgate.spark.stateful.rebucketed_files import deal
-from headgate.spark.stateful.route import bucket_of, buckets_of, dated, relevant, with_length
+from headgate.spark.stateful.route import bucket_of, buckets_of, dated, routed, with_length
 from headgate.spark.stateful.settings import MOST_BUCKETS
 from headgate.spark.stateful.state_storage import InMemory
 from headgate.spark.worker import texts
@@ -131,4 +131,4 @@ def _belongs(packed: Packed, made: Compiled, bucket: Bucket) -> NDArray[np.bool_
     if made.group != GLOBAL:
         return np.equal(buckets_of(packed.columns[made.keys[stream]], bucket.buckets), bucket.number)
     usable, _ = dated(packed.columns, made.index.streams[stream].time)
-    return relevant(made, with_length(usable))
+    return routed(made, with_length(usable))[0]

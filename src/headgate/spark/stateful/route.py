@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
 from headgate.language.ast import DUR
-from headgate.plan.statics import FilterStatic
 from headgate.schema import Kind, Path, Type, format_path
 from headgate.sequences.engine import LevelIndex
 from headgate.sequences.identities import mixed
-from headgate.sequences.static.index import StaticIndex
+from headgate.sequences.memory import Lists
+from headgate.sequences.static import StaticIndex
 from headgate.spark.stateful.book import Compiled, SequenceBook
 from headgate.spark.stateful.groups import GLOBAL
 from headgate.spark.stateful.packing import Packed, pack
@@ -74,19 +74,20 @@ def parcels(book: SequenceBook, events: Dated, ids: Any) -> Iterator[Parcel]:
             for bucket in range(book.buckets):
                 made = book.compiled(group, bucket)
                 if made is not None:
-                    rows = np.flatnonzero(relevant(made, asked))
-                    yield from _parcel(book, made, bucket, events, ids, rows, told)
+                    mask, slots = routed(made, asked)
+                    yield from _parcel(book, made, bucket, events, ids, np.flatnonzero(mask), slots, told)
             continue
         made = book.compiled(group, 0)
         if made is None or columns.stream not in made.keys:
             continue
-        rows = np.flatnonzero(relevant(made, asked))
+        mask, slots = routed(made, asked)
+        rows = np.flatnonzero(mask)
         where = buckets_of(columns[made.keys[columns.stream]].take(rows), book.buckets)
         order = np.argsort(where, kind="stable")
         bounds = np.searchsorted(where[order], np.arange(book.buckets + 1))
         for bucket in range(book.buckets):
             mine = rows[order[bounds[bucket] : bounds[bucket + 1]]]
-            yield from _parcel(book, made, bucket, events, ids, mine, told)
+            yield from _parcel(book, made, bucket, events, ids, mine, slots, told)
 
 
 def with_length(events: Dated) -> Columns:
@@ -105,7 +106,14 @@ def _own(column: Column) -> Column:
 
 
 def _parcel(
-    book: SequenceBook, made: Compiled, bucket: int, events: Dated, ids: Any, rows: NDArray[np.int64], told: Mask
+    book: SequenceBook,
+    made: Compiled,
+    bucket: int,
+    events: Dated,
+    ids: Any,
+    rows: NDArray[np.int64],
+    slots: Lists | None,
+    told: Mask,
 ) -> Iterator[Parcel]:
     if not len(rows):
         return
@@ -114,7 +122,8 @@ def _parcel(
     stream = events.columns.stream
     # What is global has the attributes of all buckets, so that it may be dealt out anew.
     paths = book.needs(stream, made.group)
-    packed = Packed(_only(events.columns, paths).take(rows), ids.take(rows), tells)
+    held = None if slots is None else slots.take(rows)
+    packed = Packed(_only(events.columns, paths).take(rows), ids.take(rows), tells, held, made.fingerprint)
     yield Parcel(bucket, made.group, len(rows), pack(packed, paths))
 
 
@@ -122,37 +131,39 @@ def _only(columns: Columns, paths: frozenset[Path]) -> Columns:
     return Columns(columns.stream, columns.rows, {p: columns[p] for p in paths if columns.get(p) is not None})
 
 
-def relevant(made: Compiled, columns: Columns) -> Mask:
-    """The events that could move some automaton of the group; `columns` has their lengths."""
-    found = np.zeros(columns.rows, np.bool_)
-    for level in made.index.levels:
+def routed(made: Compiled, columns: Columns) -> tuple[Mask, Lists | None]:
+    """The events that could move some automaton of the group, and which static predicates of its first level hold for
+    each; `columns` has their lengths. The bucket does not evaluate these predicates again."""
+    relevant = np.zeros(columns.rows, np.bool_)
+    slots: Lists | None = None
+    for at, level in enumerate(made.index.levels):
         for union in level.level.unions:
             for side, test in zip(union.sides, level.sides[union.name], strict=True):
                 if side.stream == columns.stream:
-                    found |= _hit(test, columns)
+                    relevant |= _hit(test, columns)
         if columns.stream not in level.streams:
             continue
         number = level.streams.index(columns.stream)
+        if number in level.statics:
+            static, numbers = level.statics[number]
+            if at == 0:
+                found = static.hits(columns)
+                counts = np.bincount(found.event, minlength=columns.rows)
+                slots = Lists(np.concatenate([[0], np.cumsum(counts)]), numbers[found.slot])
+                relevant |= counts > 0
+                relevant[static.possible(columns).event] = True
+            elif not relevant.all():
+                relevant |= _hit(static, columns)
         if _asks_nothing(level, number):
-            found[:] = True
-        elif number in level.statics:
-            found |= _hit(level.statics[number][0], columns)
-        if found.all():
-            break
-    return found
+            relevant[:] = True
+    return relevant, slots
 
 
 def _hit(test: StaticIndex | None, columns: Columns) -> Mask:
-    found = np.zeros(columns.rows, np.bool_)
-    if test is None:
-        found[:] = True
-    elif isinstance(test, FilterStatic):
-        found[test.filters.evaluate(columns).event] = True
-        if test.late is not None:
-            found[test.late.possible.evaluate(columns).event] = True
-    else:
-        hits, _ = test.evaluate(columns)
-        found[hits.event] = True
+    found = np.full(columns.rows, test is None)
+    if test is not None:
+        found[test.hits(columns).event] = True
+        found[test.possible(columns).event] = True
     return found
 
 

@@ -1,4 +1,4 @@
-"""The static predicates of sequences, evaluated by the filters: the AN and FR indexes of the automata.
+"""The static predicates of sequences, decided by the filters: the AN and FR indexes of the automata.
 
 A predicate that asks an operator or matches a GRAPH goes through the late step: the events on which its cheap part
 leaves it open are told, and it is asked when the sequences can use the answer.
@@ -23,7 +23,7 @@ from headgate.match.residual import LateIndex, Open, compile_late, is_late
 from headgate.operators.engine import OperatorEngine
 from headgate.schema import Schema
 from headgate.sequences.parameterized import Parameterized, plain
-from headgate.sequences.static.index import Static, StaticIndex, Undecided, Waiting
+from headgate.sequences.static import Answers, Static, StaticIndex, Undecided, Waiting
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,9 @@ class LateWaiting:
     @property
     def undecided(self) -> list[Undecided]:
         return [Undecided(f.event, None, f.reason, f.code) for f in self.late.failed]
+
+    def answered(self, row: int) -> Answers:
+        return self.late.answered(row)
 
     def ask(self, pairs: Hits) -> tuple[Hits, list[Undecided]]:
         slot = np.searchsorted(self.numbers, pairs.slot).astype(np.int32)
@@ -59,17 +62,22 @@ class FilterStatic:
     late: LateIndex | None
     late_numbers: NDArray[np.int32]
 
-    def evaluate(self, columns: Columns) -> tuple[Hits, Waiting | None]:
+    def hits(self, columns: Columns) -> Hits:
         found = self.filters.evaluate(columns)
-        event, slot = found.event, self.filter_numbers[found.slot]
-        if len(event) > 1 and (event[1:] < event[:-1]).any():
-            order = np.argsort(event, kind="stable")
-            event, slot = event[order], slot[order]
-        return Hits(event, slot), None if self.late is None else LateWaiting(self.late.open(columns), self.late_numbers)
+        return Hits(found.event, self.filter_numbers[found.slot])
+
+    def waiting(self, columns: Columns, answered: Sequence[Answers] | None = None) -> Waiting | None:
+        return None if self.late is None else LateWaiting(self.late.open(columns, answered), self.late_numbers)
+
+    def possible(self, columns: Columns) -> Hits:
+        if self.late is None:
+            return Hits.none()
+        found = self.late.possible.evaluate(columns)
+        return Hits(found.event, self.late_numbers[found.slot])
 
     @property
     def needs(self) -> frozenset[Path]:
-        return frozenset() if self.late is None else self.late.needs
+        return self.filters.needs if self.late is None else self.filters.needs | self.late.needs
 
     @staticmethod
     def maker(engine: OperatorEngine, graphs: Callable[[str, Catalogue], GraphEngine], catalogue: Catalogue) -> Static:
