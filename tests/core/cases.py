@@ -51,7 +51,7 @@ def declaration(random: Random, stream: str) -> str:
         choice = random.randrange(60)
         if choice < 8 and not array and kind not in (Kind.BINARY, Kind.GRAPH):
             value = literal(random, kind)
-            option = f" DEFAULT {value}" if value != "NULL" and len(value) < 20 else ""
+            option = f" DEFAULT {value}" if value != "NULL" and len(value) < 20 and "\0" not in value else ""
         elif choice == 8:
             option = " NOT NULL"
         type_name = kind.value.upper()

@@ -7,8 +7,9 @@ attributes a plan reads decides only which events it rejects; the oracles are sh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import orjson
@@ -152,7 +153,8 @@ def _judge_sequences(
 ) -> None:
     if not spines:
         return
-    streams = {stream: _timed(plan.schemas[stream], found) for stream, found in rows.items()}
+    ticks = count()
+    streams = {stream: _timed(plan.schemas[stream], found, ticks) for stream, found in rows.items()}
     closed = max((e.t1 for part in streams.values() for e in part), default=None)
     if closed is None:
         return
@@ -173,13 +175,13 @@ def _judge_sequences(
                 streams.setdefault(spine.publish, []).extend(m.as_event(name) for m in found)
 
 
-def _timed(schema: Schema, rows: Mapping[int, Row]) -> list[sequences.Event]:
-    """The events of a stream that have a time."""
+def _timed(schema: Schema, rows: Mapping[int, Row], ticks: Iterator[int]) -> list[sequences.Event]:
+    """The events of a stream that have a time; without TIME it is their place in the input of all streams."""
     made = []
-    for at, (number, row) in enumerate(rows.items()):
+    for number, row in rows.items():
         if not schema.time:
-            t0: Any = at
-            t1: Any = at
+            t0: Any = next(ticks)
+            t1: Any = t0
         else:
             t0, t1 = row.get(schema.time[0]), row.get(schema.time[-1])
             if t0 is None or t1 is None or t0 > t1:

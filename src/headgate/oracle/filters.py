@@ -1,4 +1,4 @@
-"""The truth of a filter on one event, literally as SEMANTICS section 2 says it.
+"""The truth of a filter on one event, literally as docs/semantics.md, section 2 says it.
 
 Three values: True, False and None for UNKNOWN. `missing='default'` is two-valued over values that include OMEGA. Calls
 and GRAPH patterns are asked of `late`.

@@ -1,4 +1,4 @@
-"""Operators, naively: bodies with calls, variables and constraints straight from SEMANTICS section 3; and the plain
+"""Operators, naively: bodies with calls, variables and constraints straight from docs/semantics.md, section 3; and the plain
 twins of the compiled scheduler, its optimum and the cost of chains, by enumeration.
 
 `evaluate` multiplies the whole body out, calls every operator, and tries every combination of rows; `graphs` answers

@@ -1,4 +1,4 @@
-"""The reference evaluator of sequences: SEMANTICS section 5 on finite sets of events, word for word.
+"""The reference evaluator of sequences: docs/semantics.md, section 5 on finite sets of events, word for word.
 
 Nothing here steps through time or keeps an automaton: NEXT looks for the least t1 among all later events, FOLD takes
 the union of its iterations, ABSENT looks at the whole interval. It is quadratic and worse, and serves as the oracle for
