@@ -37,8 +37,8 @@ test: setup services lint types  ## the whole suite, with lint and types: what C
 kafka: setup services  ## fetch a Kafka broker and Spark's connector by Maven, and start the broker
 	@sh scripts/kafka.sh start
 
-quick: lint types  ## lint, types and the tests that need no Spark: under one minute
-	$(BIN)/pytest -m "not spark and not slow and not nightly"
+quick: lint types  ## lint, types and a fast part of every folder: under one minute, once kernels and types are cached
+	$(BIN)/pytest --quick -m "not spark and not slow and not nightly"
 
 nightly: setup  ## the property tests in their long form
 	$(BIN)/pytest -m nightly --timeout 7200

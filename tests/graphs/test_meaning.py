@@ -1,4 +1,4 @@
-"""What patterns mean, asked of the engine and of the oracle alike (SEMANTICS, section 4)."""
+"""What patterns mean, asked of the engine and of the oracle alike (docs/semantics.md, section 4)."""
 
 from __future__ import annotations
 

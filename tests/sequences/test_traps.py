@@ -1,4 +1,4 @@
-"""The six traps of SEMANTICS, section 5. Each match is (t0, t1, output); the reference evaluator is asked as well."""
+"""The six traps of docs/semantics.md, section 5. Each match is (t0, t1, output); the reference evaluator is asked as well."""
 
 from __future__ import annotations
 

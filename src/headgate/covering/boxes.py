@@ -2,7 +2,7 @@
 
 The normal form has pushed NOT to the atoms and rewritten the missing-mode; what is left are literals "the atom
 evaluates to TRUE" or "to FALSE". Under `null` these are two sets of values that exclude but do not exhaust each
-other, under `default` each is the complement of the other (SEMANTICS, sections 2 and 6). AND is then the product of
+other, under `default` each is the complement of the other (docs/semantics.md, sections 2 and 6). AND is then the product of
 unions of boxes, and OR their union.
 
 What restricts a single attribute by constants becomes a portion of its dimension. A term gets a dimension of its own,

@@ -3,7 +3,7 @@
 What the active filters match is found first. A *gate* holds the passive ones with the same coverers; it opens for the
 events on which one of these matched, and the filters behind it are evaluated on those events alone. Gates with few
 filters are put together, because evaluating many small indexes costs more than it saves; such a gate opens for the
-coverers of all. No match is lost: an event that matches a passive filter matches one of its coverers (SEMANTICS,
+coverers of all. No match is lost: an event that matches a passive filter matches one of its coverers (docs/semantics.md,
 section 6).
 
 A plain filter cannot fail at run time, so an open gate never has to stand in for one that did; what can fail, operators

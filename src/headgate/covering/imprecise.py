@@ -1,7 +1,7 @@
 """Imprecise events: an attribute may be a range of values instead of one.
 
 Such an event is a box itself. It matches *surely* if the subscription covers the whole box, *possibly* if the two meet,
-and else not (the paper's publications as convex polyhedra; SEMANTICS, section 6).
+and else not (the paper's publications as convex polyhedra; docs/semantics.md, section 6).
 """
 
 from __future__ import annotations

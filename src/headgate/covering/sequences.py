@@ -1,7 +1,7 @@
 """Cover between sequences: the same automaton, with conditions that let through no more.
 
 Only one sequence against one other is decided, by structure. Where a condition may be weaker follows from what it
-does in the algebra (SEMANTICS, section 5):
+does in the algebra (docs/semantics.md, section 5):
 
 * A FILTER around the left side, and the keep of a FOLD, only ever drop runs: the covering one's may be weaker.
 * theta says which event is *next*. With a weaker theta a run would move at an earlier event and match elsewhere, so it

@@ -3,7 +3,7 @@
 A dimension is *concrete* if a value of it can be put into an event. The others stand for terms (`price * vol`), for
 the order of two terms (`low < high`) and for whole atoms (`name MATCHES '...'`): of those only that they are
 functions of the event is used. The space then has points that no event reaches, so a proof of cover in it is a proof,
-while a witness that depends on such a dimension is none (SEMANTICS, section 6).
+while a witness that depends on such a dimension is none (docs/semantics.md, section 6).
 """
 
 from __future__ import annotations

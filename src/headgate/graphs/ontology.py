@@ -2,7 +2,7 @@
 
 RDFS and the part of OWL that orders names: subClassOf, subPropertyOf, equivalentClass, equivalentProperty, and
 intersectionOf and unionOf as far as they imply a subclass. Equivalent names share one component; a cycle of the
-hierarchy is an equivalence too, and is reported in `warnings`. Domains and ranges infer nothing (SEMANTICS, section 4);
+hierarchy is an equivalence too, and is reported in `warnings`. Domains and ranges infer nothing (docs/semantics.md, section 4);
 with the classes they give the meta-statements of OPS, section 3.2, for those who ask.
 """
 

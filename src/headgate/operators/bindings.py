@@ -2,7 +2,7 @@
 
 A join is looked at whenever one of its calls has turned out TRUE, with the rows there are so far: if they cannot be
 combined, or a constraint rejects all of them, the subscription is decided and its other calls are never made. NULL
-never joins (SEMANTICS, section 3).
+never joins (docs/semantics.md, section 3).
 
 The output is the first disjunct that holds and in it the least binding: variables in the order of their names, values
 in the order of `answer.order`. On request it is all bindings of all disjuncts that hold, each once, in that order.

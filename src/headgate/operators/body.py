@@ -5,7 +5,7 @@ GRAPH becomes a `Late` literal: the predicate, and whether it is wanted TRUE or 
 form a `Join`: calls whose rows must agree, and value constraints on them. Only such groups are multiplied out into
 disjuncts, at most 64; everything else stays the formula it was (DESIGN, section 7).
 
-The order of disjuncts is that of the text, because the output takes the first that holds (SEMANTICS, section 3).
+The order of disjuncts is that of the text, because the output takes the first that holds (docs/semantics.md, section 3).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Covering, decided by looking at every event, and the plain twins of its kernels.
 
-`uncovered` follows SEMANTICS section 6 literally: it evaluates the filters on every combination of given values. With
+`uncovered` follows docs/semantics.md, section 6 literally: it evaluates the filters on every combination of given values. With
 one value of every cell of every attribute (`witness_values`) that is an exact decision. The twins take lists where
 the kernels take arrays: a box is a list of (axis, lo, hi), an entry (axis, lo, hi).
 """

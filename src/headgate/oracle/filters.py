@@ -1,4 +1,4 @@
-"""The truth of a filter on one event, literally as SEMANTICS section 2 says it.
+"""The truth of a filter on one event, literally as docs/semantics.md, section 2 says it.
 
 Three values: True, False and None for UNKNOWN. `missing='default'` is two-valued over values that include OMEGA. Calls
 and GRAPH patterns are asked of `late`.
@@ -34,12 +34,12 @@ def truth(body: Node, row: Row, schema: Schema, missing: str = "null", late: Lat
     """The truth of a body on an event. An event that strict or total refuses gives UNKNOWN."""
     if missing == "default":
         defaults = {a.path: a.default for a in schema if a.default is not None}
-        return _Default(row, defaults, late).truth(body)
+        return Default(row, defaults, late).truth(body)
     if missing == "strict" and any(row.get(path) is None for path in attributes(body)):
         return None
     if missing == "total" and any(row.get(a.path) is None for a in schema):
         return None
-    return _Kleene(row, late).truth(body)
+    return Kleene(row, late).truth(body)
 
 
 def attributes(body: Node) -> Iterator[Path]:
@@ -59,7 +59,7 @@ def disjunction(truths: list[bool | None]) -> bool | None:
     return None if None in truths else False
 
 
-class _Kleene:
+class Kleene:
     """Three-valued. `element` is the value of the ARRAY attribute while a quantifier is open."""
 
     def __init__(self, row: Row, late: Late | None) -> None:
@@ -156,7 +156,7 @@ class _Kleene:
         return None if any(x is None for x in operands) else f(*operands)
 
 
-class _Default(_Kleene):
+class Default(Kleene):
     """Two-valued: what is missing becomes its DEFAULT, else OMEGA."""
 
     def __init__(self, row: Row, defaults: Mapping[Path, Any], late: Late | None) -> None:

@@ -1,4 +1,4 @@
-"""Whether a GRAPH pattern matches an event, and with which bindings: brute force, straight from SEMANTICS section 4.
+"""Whether a GRAPH pattern matches an event, and with which bindings: brute force, straight from docs/semantics.md, section 4.
 
 The event is a list of triples with `_:H` among its nodes, the hierarchies are plain sets of (below, above) pairs. For
 every statement of the pattern every triple of the event is tried.

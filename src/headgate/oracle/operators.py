@@ -1,14 +1,15 @@
-"""Operators, naively: bodies with calls, variables and constraints straight from SEMANTICS section 3; and the plain
+"""Operators, naively: bodies with calls, variables and constraints straight from docs/semantics.md, section 3; and the plain
 twins of the compiled scheduler, its optimum and the cost of chains, by enumeration.
 
-`evaluate` multiplies the whole body out, calls every operator, and tries every combination of rows. Nothing here is
-shared with `headgate.operators` but the answers' reading and the layout of a program.
+`evaluate` multiplies the whole body out, calls every operator, and tries every combination of rows; `graphs` answers
+GRAPH patterns. Nothing here is shared with `headgate.operators` but the answers' reading and the layout of a program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import combinations, product
 from typing import Any
 
@@ -25,9 +26,9 @@ from headgate.schema import Kind, Schema
 
 Row = Mapping[Path, Any]
 Operators = Mapping[str, Callable[..., Any]]
-Graphs = Callable[[ast.Graph], list[Any] | None]
-"""The bindings of a GRAPH pattern, each a dict; None where there is no graph."""
 Binding = dict[str, Any]
+Graphs = Callable[[ast.Graph], Sequence[Binding] | None]
+"""The bindings of a GRAPH pattern on the event, None where the event has no graph; raises if that cannot be used."""
 _Atom = tuple[Node, bool]
 
 
@@ -97,7 +98,6 @@ class _Event:
     ) -> None:
         self._row, self._schema, self._operators, self._mode = row, schema, operators, mode
         self._event, self._graphs = event, graphs
-        self._defaults = {a.path: a.default for a in schema if a.default is not None} if mode == "default" else {}
 
     def disjunct(self, atoms: Sequence[_Atom]) -> tuple[int, list[Binding]]:
         constraints, failed = [], False
@@ -117,32 +117,36 @@ class _Event:
                 return FALSE, []
         for node, wanted in constraints:
             names = tuple(n.name for n in ast.walk(node) if isinstance(n, ast.Variable))
-            found = [b for b in found if not set(names) <= set(b) or self._holds(node, wanted, b)]
+            found = [b for b in found if not set(names) <= set(b) or self._bound(b).truth(node) is wanted]
         if not found:
             return FALSE, []
         return (ERROR, []) if failed else (TRUE, found)
 
     def graph(self, graph: ast.Graph) -> tuple[Answer, tuple[str, ...]]:
-        assert self._graphs is not None, "GRAPH patterns need somebody who matches them"
-        found = self._graphs(graph)
+        assert self._graphs is not None, "GRAPH patterns need a `graphs`"
+        try:
+            found = self._graphs(graph)
+        except Exception:  # noqa: BLE001 - that the event has no usable graph is all that matters here
+            return Answer(ERROR), ()
         if found is None:
-            return Answer(FALSE if self._mode == "default" else UNKNOWN), ()
-        names = tuple(sorted({n.name for n in ast.walk(graph) if isinstance(n, ast.Variable)}))
+            return self._missing(), ()
+        names = tuple(dict.fromkeys(n.name for n in ast.walk(graph) if isinstance(n, ast.Variable)))
         return Answer(TRUE if found else FALSE, tuple(tuple(b[n] for n in names) for b in found)), names
 
     def call(self, call: ast.Call) -> tuple[Answer, tuple[str, ...]]:
         arguments, names = [], []
+        plain = self._bound({})
         for argument in call.arguments:
             if isinstance(argument, ast.Variable):
                 arguments.append(VAR)
                 names.append(argument.name)
                 continue
-            value = self._value(argument, {})
-            if value is None:
-                return Answer(FALSE if self._mode == "default" else UNKNOWN), ()
+            value = plain.value(argument)
+            if value is None or value is filters.OMEGA:
+                return self._missing(), ()
             arguments.append(value)
         try:
-            answer = read(self._operators[call.name](self._event, *arguments), len(names), 10**9)
+            answer = read(self._operators[call.name](self._event, *map(_moment, arguments)), len(names), 10**9)
         except Exception:  # noqa: BLE001 - that a call failed is all that matters here
             return Answer(ERROR), ()
         if answer.truth == TRUE and names:
@@ -150,38 +154,82 @@ class _Event:
             answer = Answer(TRUE if rows else FALSE, rows)
         return answer, tuple(names)
 
-    def _holds(self, node: Node, wanted: bool, binding: Binding) -> bool:
-        try:
-            truth = filters.truth(_filled(node, lambda n: self._value(n, binding)), self._row, self._schema, self._mode)
-        except _Unlike:
-            truth = False if self._mode == "default" else None
-        if self._mode == "default":
-            return (truth is True) == wanted
-        return truth is wanted
+    def _missing(self) -> Answer:
+        return Answer(FALSE if self._mode == "default" else UNKNOWN)
 
-    def _value(self, node: Node, binding: Binding) -> Any:
+    def _bound(self, binding: Binding) -> _Bound:
+        if self._mode == "null":
+            return _Bound(self._row, self._schema, binding)
+        return _BoundDefault(self._row, self._schema, binding)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _moment(value: Any) -> Any:
+    """Operators get datetimes where the language has microseconds."""
+    if isinstance(value, list):
+        return [_moment(v) for v in value]
+    return _EPOCH + timedelta(microseconds=value) if isinstance(value, Instant) else value
+
+
+class _Bound(filters.Kleene):
+    """Variables have the values of a binding. These have no type, so that unlike kinds meet: what they are compared for,
+    tested for or computed with is then UNKNOWN."""
+
+    unlike: bool | None = None
+
+    def __init__(self, row: Row, schema: Schema, binding: Binding) -> None:
+        super().__init__(row, None)
+        self._binding, self._schema = binding, schema
+
+    def value(self, node: Node) -> Any:
         match node:
-            case ast.Attribute(path):
-                value = self._row.get(path)
-                value = self._defaults.get(path) if value is None else value
-                known = self._schema.get(path)
-                is_time = known is not None and known.type is not None and known.type.kind is Kind.TIMESTAMP
-                return Instant(value) if is_time and isinstance(value, int) else value
-            case ast.Literal(value):
-                return value
+            case ast.Variable(name):
+                return self.present(self._binding[name])
             case ast.Instant(text):
                 return Instant(instant(text))
-            case ast.Span(amount, unit):
-                return round(amount * ast.UNITS[unit])
-            case ast.Variable(name):
-                return binding[name]
-            case ast.Arithmetic(op, left, right):
-                return values.arithmetic(op, self._value(left, binding), self._value(right, binding))
-        raise AssertionError(node)
+            case ast.Attribute(path):
+                known = self._schema.get(path)
+                timed = known is not None and known.type is not None and known.type.kind is Kind.TIMESTAMP
+                return _instants(super().value(node)) if timed else super().value(node)
+            case ast.Arithmetic():
+                return self._of(("number", "Instant"), node)
+            case ast.Negate() | ast.Function("ABS"):
+                return self._of(("number",), node)
+            case ast.Function():
+                return self._of(("text",), node)
+        return super().value(node)
+
+    def _of(self, kinds: tuple[str, ...], node: Node) -> Any:
+        known = [self.value(child) for child in node.children()]
+        fits = all(v is None or v is filters.OMEGA or _kind(v) in kinds for v in known)
+        return super().value(node) if fits else self.present(None)
+
+    def compare(self, op: str, a: Any, b: Any) -> bool | None:
+        there = a is not None and b is not None and a is not filters.OMEGA and b is not filters.OMEGA
+        return self.unlike if there and _kind(a) != _kind(b) else super().compare(op, a, b)
+
+    def test(self, f: Callable[..., bool], *operands: Any) -> bool | None:
+        texts = f is bool or all(isinstance(v, str) for v in operands)
+        booleans = f is not bool or all(isinstance(v, bool) for v in operands)
+        return f(*operands) if texts and booleans else self.unlike
 
 
-class _Unlike(Exception):
-    """Values of different kinds meet in a comparison."""
+class _BoundDefault(_Bound, filters.Default):
+    """Two-valued: what is missing becomes its DEFAULT, else ω; what is unlike is FALSE."""
+
+    unlike = False
+
+    def __init__(self, row: Row, schema: Schema, binding: Binding) -> None:
+        filters.Default.__init__(self, row, {a.path: a.default for a in schema if a.default is not None}, None)
+        self._binding, self._schema = binding, schema
+
+
+def _instants(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_instants(v) for v in value]
+    return Instant(value) if type(value) is int else value
 
 
 def _agree(binding: Binding, names: tuple[str, ...], row: tuple[Any, ...]) -> Binding | None:
@@ -200,28 +248,9 @@ def _agree(binding: Binding, names: tuple[str, ...], row: tuple[Any, ...]) -> Bi
 
 
 def _kind(value: Any) -> str:
-    return "number" if type(value) in (int, float) else type(value).__name__
-
-
-def _filled(node: Node, value: Callable[[Node], Any]) -> Node:
-    """The constraint with everything computed that can be; comparisons between unlike values are refused."""
-    match node:
-        case ast.Variable() | ast.Attribute() | ast.Instant() | ast.Span():
-            return ast.Literal(value(node))
-        case ast.Compare(op, left, right):
-            left, right = _filled(left, value), _filled(right, value)
-            sides = [n.value for n in (left, right) if isinstance(n, ast.Literal)]
-            if None not in sides and len({_kind(v) for v in sides}) == 2:
-                raise _Unlike
-            return ast.Compare(op, left, right)
-        case ast.Arithmetic(op, left, right):
-            sides = [n.value for n in (_filled(left, value), _filled(right, value)) if isinstance(n, ast.Literal)]
-            if any(_kind(v) not in ("number", "Instant") for v in sides):
-                return ast.Literal(None)
-            return ast.Literal(values.arithmetic(op, *sides))
-        case ast.Not(operand):
-            return ast.Not(_filled(operand, value))
-    return node
+    if type(value) in (int, float):
+        return "number"
+    return "text" if isinstance(value, str) else type(value).__name__
 
 
 # The compiled scheduler, plainly.

@@ -1,4 +1,4 @@
-"""The reference evaluator of sequences: SEMANTICS section 5 on finite sets of events, word for word.
+"""The reference evaluator of sequences: docs/semantics.md, section 5 on finite sets of events, word for word.
 
 Nothing here steps through time or keeps an automaton: NEXT looks for the least t1 among all later events, FOLD takes
 the union of its iterations, ABSENT looks at the whole interval. It is quadratic and worse, and serves as the oracle for
@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from headgate.graphs.rdf import read
+from headgate.graphs.event import EventGraph
+from headgate.graphs.rdf import Triple, read
 from headgate.language import ast
 from headgate.language.ast import DUR, Node, Path
 from headgate.oracle import values
@@ -34,6 +35,8 @@ class Asked:
 
     operators: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     meaning: Meaning = field(default_factory=Meaning)
+    template: Callable[[Mapping[str, Any]], list[Triple]] | None = None
+    """What the streams without a GRAPH column make of an event."""
 
 
 @dataclass(frozen=True)
@@ -168,14 +171,23 @@ class _Evaluation:
         event = {format_path(p[1:]): v for p, v in row.items() if p[0] == head and p[-1] != DUR}
         verdict = evaluate_late(
             predicate, row, schema, self._asked.operators, mode, event=event,
-            graphs=lambda graph: self._bindings(graph, row, schema, head),
+            graphs=lambda graph: self._bindings(graph, row, schema, head, event),
         )  # fmt: skip
         return verdict.matched is True
 
-    def _bindings(self, graph: ast.Graph, row: Row, schema: Schema, head: str) -> list[dict[str, Any]] | None:
+    def _bindings(
+        self, graph: ast.Graph, row: Row, schema: Schema, head: str, event: Mapping[str, Any]
+    ) -> list[dict[str, Any]] | None:
         own = [a.path for a in schema if a.path[0] == head and a.type is not None and a.type.kind is Kind.GRAPH]
+        if graph.column is None and not own:
+            assert self._asked.template is not None, "a GRAPH needs a column or a template"
+            return bindings(graph, self._asked.template(event), self._asked.meaning)
         text = row.get(own[0] if graph.column is None else graph.column.path)
-        return None if text is None else bindings(graph, list(read(text)), self._asked.meaning)
+        if text is None:
+            return None
+        triples = list(read(text))
+        EventGraph.of(triples)
+        return bindings(graph, triples, self._asked.meaning)
 
     def _step(self, runs: list[Run], here: _Here, events: list[Event]) -> list[Run]:
         match here.step.kind:

@@ -1,4 +1,4 @@
-"""Arithmetic over whole columns (SEMANTICS, section 1).
+"""Arithmetic over whole columns (docs/semantics.md, section 1).
 
 `predicates.values` defines them on single values. What has no result, an overflow or a division by zero, is not known.
 """

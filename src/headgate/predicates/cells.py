@@ -2,7 +2,7 @@
 
 With cuts c0 < c1 < ... the cells are: below c0, equal to c0, between c0 and c1, and so on, numbered from 0, so that
 every comparison with a constant is a range of cells, `=` and `<>` are one cell and its complement, and nothing about
-rounding or NaN is left to the kernels (SEMANTICS, section 1). A missing value is in no cell.
+rounding or NaN is left to the kernels (docs/semantics.md, section 1). A missing value is in no cell.
 """
 
 from __future__ import annotations

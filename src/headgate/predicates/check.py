@@ -3,7 +3,7 @@
 This is the first half of admission, which resolves and types a text and collects all its problems; the second half
 builds it (`subscriptions.admission`), and what only building can tell, such as the shape of a GRAPH, is not asked here.
 
-The binding rule (SEMANTICS, operators): a call or GRAPH binds its variables; AND binds what any part binds, OR what all
+The binding rule (docs/semantics.md, section 3): a call or GRAPH binds its variables; AND binds what any part binds, OR what all
 its parts bind, NOT nothing. A value constraint may use only what is bound where it stands. Under NOT a call or GRAPH
 may have variables only if they occur nowhere else.
 """

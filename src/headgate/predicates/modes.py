@@ -1,4 +1,4 @@
-"""The four modes of missing attributes, in one place (docs/semantics.md, "Missing attributes").
+"""The four modes of missing attributes, in one place (docs/semantics.md, section 2, "Missing-modes").
 
 `null` is three-valued logic. `strict` and `total` are three-valued too and demand attributes: those that occur in the
 text, or all that the stream declares. `default` is two-valued over values that include OMEGA.

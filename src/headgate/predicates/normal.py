@@ -1,7 +1,7 @@
 """The normal form of a filter: AND and OR over literals, with the missing-mode rewritten away.
 
 NOT is pushed to the atoms. A `Lit` says that its atom evaluates to TRUE, or to FALSE; over a missing operand it does
-neither, so the two exclude but do not exhaust each other and three-valued logic costs nothing at run time (SEMANTICS,
+neither, so the two exclude but do not exhaust each other and three-valued logic costs nothing at run time (docs/semantics.md,
 section 2). In `default` mode atoms are two-valued and FALSE is the complement.
 
 * `strict` adds that every attribute of the text is there, `total` that the event has all attributes of its stream.

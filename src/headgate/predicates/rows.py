@@ -1,7 +1,7 @@
 """Conditions and expressions on one row, as Python functions: the backend that can do everything.
 
 A row is whatever holds values: an event, what a run of a sequence knows, the variables that operators and graphs have
-bound. Truth is True, False or None for UNKNOWN (docs/semantics.md, "Truth"). In `default` mode, which is two-valued, what
+bound. Truth is True, False or None for UNKNOWN (docs/semantics.md, section 2). In `default` mode, which is two-valued, what
 is missing becomes its DEFAULT, else OMEGA.
 
 The type check has made sure that typed operands fit each other. A variable has no type: an atom with a variable looks at

@@ -1,4 +1,4 @@
-"""What arithmetic and comparison mean on single values (docs/semantics.md, "Values").
+"""What arithmetic and comparison mean on single values (docs/semantics.md, section 1).
 
 None is a missing value here, and the result of what cannot be computed. BIGINT is int, DOUBLE float, TIMESTAMP int
 microseconds. Where no schema tells the type of a value (variables of operators and graphs), the value itself does:

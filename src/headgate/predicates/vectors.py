@@ -2,7 +2,7 @@
 
 This is the lane of every atom that no look-up structure decides: attributes against each other, arithmetic, functions,
 quantified arrays. Each distinct sub-expression is computed once per batch. A truth is two masks, TRUE and FALSE; where
-both are clear it is UNKNOWN, so Kleene's AND and OR are two bit operations each (SEMANTICS, section 2).
+both are clear it is UNKNOWN, so Kleene's AND and OR are two bit operations each (docs/semantics.md, section 2).
 
 `default` mode runs the same code two-valued: an operand that is not known there is the value ω.
 """

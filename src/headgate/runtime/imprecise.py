@@ -1,7 +1,7 @@
 """Imprecise events: `plan.match(events, imprecise=True)`, where an attribute may be a `Range` instead of a value.
 
 Such an event is a box. A subscription matches it *surely* if it covers the whole box, *possibly* if the two meet
-(SEMANTICS, section 6); the table of matches says which, in the column `certainty`. Events without a range go the usual
+(docs/semantics.md, section 6); the table of matches says which, in the column `certainty`. Events without a range go the usual
 way, and match surely. What no box can express (operators, graphs, regular expressions) is possible at most. Events are
 taken one by one and compared with every subscription of their stream, so this is for few of either.
 """

@@ -1,4 +1,4 @@
-"""Where an expression of a pattern stands, and what is bound there (SEMANTICS, section 5, "Names")."""
+"""Where an expression of a pattern stands, and what is bound there (docs/semantics.md, section 5, "Names")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of streams: which patterns run together, and in which order (SEMANTICS: PUBLISH, UNION, trap 4).
+"""Streams of streams: which patterns run together, and in which order (docs/semantics.md, section 5: PUBLISH, UNION, trap 4).
 
 What a PUBLISHed name, a nested pattern or a UNION gives is a *derived stream*. A pattern belongs to the level of its
 highest input; what it gives can be read one level up. A whole batch goes through one level, what that gives becomes

@@ -1,4 +1,4 @@
-"""What the names in a pattern mean (SEMANTICS, section 5, "Names"), and whether its types fit.
+"""What the names in a pattern mean (docs/semantics.md, section 5, "Names"), and whether its types fit.
 
 The result is a `Spine`, whose expressions hold no aliases, `$1` or bare names any more. Problems are collected, not
 raised, so that a user fixes a text in one go.
