@@ -47,9 +47,10 @@ def fragile(event: Any, value: float) -> bool:
     return True
 
 
-OPERATORS = {f.__name__: f for f in (high, near, owned, steps, fragile)}
-CONTEXT = CompileContext(operator(f) for f in OPERATORS.values())
-ASKED = Asked(OPERATORS, Meaning(prefixes=PREFIXES))
+_FUNCTIONS = (high, near, owned, steps, fragile)
+OPERATORS = [operator(f) for f in _FUNCTIONS]
+CONTEXT = CompileContext(OPERATORS)
+ASKED = Asked({f.__name__: f for f in _FUNCTIONS}, Meaning(prefixes=PREFIXES))
 
 
 def catalogue_of(*schemas: Schema) -> Catalogue:

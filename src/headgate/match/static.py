@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from headgate.columns import Columns
 from headgate.engine import Hits
+from headgate.filters.compile import build_alone
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.graphs.engine import GraphEngine
 from headgate.language.ast import Node, Path
@@ -80,11 +81,28 @@ class FilterStatic:
         return self.filters.needs if self.late is None else self.filters.needs | self.late.needs
 
     @staticmethod
-    def maker(engine: OperatorEngine, graphs: Callable[[str, Catalogue], GraphEngine], catalogue: Catalogue) -> Static:
+    def maker(
+        engine: OperatorEngine,
+        graphs: Callable[[str, Catalogue], GraphEngine],
+        catalogue: Catalogue,
+        *,
+        alone: bool = False,
+    ) -> Static:
+        """`alone`: predicates are built, but filed in no index, for somebody who only asks whether they can be; those
+        of one skeleton are built once."""
+        built: set[tuple[str, int, str]] = set()
+
         def make(schema: Schema, predicates: Sequence[tuple[Node, str]]) -> StaticIndex:
             waits = _waits([node for node, _ in predicates])
             numbers = [[i for i, w in enumerate(waits) if w == late] for late in (False, True)]
-            filters = compile_filters(_cuts([predicates[i] for i in numbers[0]]), schema)
+            plainly = [predicates[i] for i in numbers[0]]
+            if alone:
+                skeletons = {(schema.stream, _shape(node), mode): (node, mode) for node, mode in plainly}
+                for cut, mode in _cuts([p for key, p in skeletons.items() if key not in built]):
+                    build_alone(cut, mode, schema)
+                built.update(key for key, (node, _) in skeletons.items() if isinstance(node, Parameterized))
+                plainly = []
+            filters = compile_filters(_cuts(plainly), schema)
             late = None
             if numbers[1]:
                 bodies = [(plain(predicates[i][0]), predicates[i][1]) for i in numbers[1]]
@@ -100,11 +118,16 @@ def _waits(nodes: Sequence[Node]) -> list[bool]:
     known: dict[int, bool] = {}
     found = []
     for node in nodes:
-        shape = node.skeleton if isinstance(node, Parameterized) else node
-        if id(shape) not in known:
-            known[id(shape)] = is_late(shape)
-        found.append(known[id(shape)])
+        shape = _shape(node)
+        if shape not in known:
+            known[shape] = is_late(node.skeleton if isinstance(node, Parameterized) else node)
+        found.append(known[shape])
     return found
+
+
+def _shape(node: Node) -> int:
+    """The identity of its skeleton, which is interned; of a predicate without one, its own."""
+    return id(node.skeleton if isinstance(node, Parameterized) else node)
 
 
 def _cuts(predicates: Sequence[tuple[Node, str]]) -> Iterator[tuple[Cut, str]]:

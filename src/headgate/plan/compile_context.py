@@ -75,9 +75,9 @@ class CompileContext:
             found[stream] = index
         return found
 
-    def static(self, catalogue: Catalogue) -> Static:
-        """Makes the indexes of the static predicates of sequences."""
-        return FilterStatic.maker(self.engine, self.graphs, catalogue)
+    def static(self, catalogue: Catalogue, *, alone: bool = False) -> Static:
+        """Makes the indexes of the static predicates of sequences; `alone`, only to see whether they can be made."""
+        return FilterStatic.maker(self.engine, self.graphs, catalogue, alone=alone)
 
     def graphs(self, stream: str, catalogue: Catalogue) -> GraphEngine:
         """The graph engine of a stream: what its events are read from, under all ontologies of the book."""

@@ -58,6 +58,9 @@ class PatternAdmission:
         self._forms = Forms()
         self._built: set[tuple[str, Key]] = set()
         """By mode: the keys of patterns that were built against the definitions as they are."""
+        self._shapes: dict[str, Shapes] = {}
+        """By mode, for the definitions as they are, as is what follows."""
+        self._maker: Static | None = None
         self._timed: dict[bool, None] = {}
         """Whether streams with TIME, and without, were read."""
 
@@ -70,6 +73,12 @@ class PatternAdmission:
     def forget(self) -> None:
         """A definition changed."""
         self._built.clear()
+        self._learned()
+
+    def _learned(self) -> None:
+        """The catalogue is another; what was built would build again."""
+        self._shapes.clear()
+        self._maker = None
 
     def admit(self, tokens: Tokens, missing: str, name: str | None = None) -> None:
         """Takes up a pattern under a name, in the place of one that had it; its problems are raised."""
@@ -82,6 +91,7 @@ class PatternAdmission:
         admitted = self._admitted(tokens, missing, name)
         for stream, learned in admitted.learned.items():
             self._catalogue.learn(stream, dict(learned))
+            self._learned()
         publish = admitted.spine.publish
         if publish is not None:
             self._catalogue.streams[publish] = admitted.spine.schema
@@ -105,7 +115,9 @@ class PatternAdmission:
         if publish is not None and publish in known and publish not in self._catalogue.published:
             hint = "PUBLISH under a name of its own"
             raise tokens.error(DuplicateName(f"there is a stream {publish} already", hint, at=_publish(tokens)))
-        trial = self._catalogue.copy()
+        trial = self._catalogue
+        if scoped.learned or publish is not None:
+            trial = self._catalogue.copy()
         for stream, learned in scoped.learned.items():
             trial.learn(stream, learned)
         if publish is not None:
@@ -113,7 +125,7 @@ class PatternAdmission:
             trial.published[publish] = publish
         try:
             text = tokens.source[tokens.starts[0] : tokens.starts[-1] + len(tokens.raws[-1])]
-            made = Subscription(name or "", Shapes(trial, missing).spine(text), missing)
+            made = Subscription(name or "", self._shapes_over(trial, missing).spine(text), missing)
             self._build(made, trial)
         except LanguageErrors as several:
             raise _placed(several.errors, tokens) from None
@@ -123,6 +135,20 @@ class PatternAdmission:
             at = _publish(tokens) if publish is not None else pattern.source.at
             raise tokens.error(TypeProblem(problem.message, problem.hint, at=max(at, 0))) from None
         return AdmittedPattern(made.spine, scoped.learned)
+
+    def _shapes_over(self, catalogue: Catalogue, missing: str) -> Shapes:
+        if catalogue is not self._catalogue:
+            return Shapes(catalogue, missing)
+        if missing not in self._shapes:
+            self._shapes[missing] = Shapes(catalogue, missing)
+        return self._shapes[missing]
+
+    def _static_over(self, catalogue: Catalogue) -> Static:
+        if catalogue is not self._catalogue:
+            return self._static(catalogue)
+        if self._maker is None:
+            self._maker = self._static(catalogue)
+        return self._maker
 
     def _open(self, stream: str) -> bool:
         """Whether nobody declared a stream."""
@@ -144,7 +170,7 @@ class PatternAdmission:
             Levels([*beside, made])
         Index(
             [made, *_publishers(made, beside)],
-            static=self._static(catalogue),
+            static=self._static_over(catalogue),
             streams={s: catalogue.streams[s] for s in read if s in catalogue.streams and s not in published},
         )
         self._timed = timed if mixed else {**self._timed, **timed}

@@ -399,7 +399,7 @@ def _renamed(a: Arrivals, union: Joined) -> Arrivals:
         held = columns.get(attribute.path)
         if held is not None and attribute.type == Type(Kind.DOUBLE) and held.type == Type(Kind.BIGINT):
             columns[attribute.path] = Column(attribute.type, held.defined, np.asarray(held.values, np.float64))
-    return replace(a, stream=union.name, columns=replace(a.columns, columns=columns))
+    return replace(a, stream=union.name, columns=replace(a.columns, columns=columns), decided=None)
 
 
 def _each_once(parts: Sequence[Arrivals]) -> Iterable[Arrivals]:

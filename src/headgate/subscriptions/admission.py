@@ -12,6 +12,7 @@ times, constants to compute, RDF constants) are looked at in every text.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from headgate.errors import (
     HeadgateError,
@@ -52,7 +53,7 @@ class Admission:
         """Late formulas that were built, whatever their literals."""
         self._attributes: dict[str, set[Path]] = {}
         """By stream: what the filters of the book speak of."""
-        self._patterns = PatternAdmission(catalogue, context.static, self._standing)
+        self._patterns = PatternAdmission(catalogue, partial(context.static, alone=True), self._standing)
 
     def _standing(self) -> Iterator[Standing]:
         return (Standing(n, e.text, e.missing) for n, e in self._entries.items() if e.family is Family.SEQUENCE)
