@@ -10,8 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -61,14 +60,11 @@ class Compiled:
 
     def activated(self, since: Mapping[str, int]) -> Index:
         """The index in which some subscriptions see only what comes after a time."""
-        mine = tuple(sorted((s.name, since[s.name]) for s in self.index.subscriptions if s.name in since))
+        mine = tuple(sorted((name, since[name]) for name in self.index.names if name in since))
         if not mine:
             return self.index
         if mine not in self._since:
-            made = copy(self.index)
-            made.subscriptions = [replace(s, since=since.get(s.name)) for s in self.index.subscriptions]
-            made.recent = np.array([s.since is not None for s in made.subscriptions], np.bool_)
-            self._since[mine] = made
+            self._since[mine] = self.index.activated(dict(mine))
         return self._since[mine]
 
 

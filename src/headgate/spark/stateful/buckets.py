@@ -304,7 +304,7 @@ class Bucket:
                 due.append(packed)
         moved = now_open is not None and (before is None or now_open > before)
         changed = group.fingerprint != made.fingerprint
-        if not due and not changed and not (moved and _watches_time(made)):
+        if not due and not changed and not (moved and any(level.watches_time for level in made.index.levels)):
             return
         session = self._session(group, made, before, kept, outcome)
         if now_open is not None:
@@ -485,9 +485,3 @@ def _filled(columns: Columns, made: Compiled) -> Columns:
 def _times(events: Packed, made: Compiled) -> Any:
     schema = made.index.streams[events.columns.stream]
     return np.asarray(events.columns[schema.time[-1]].values, np.int64)
-
-
-def _watches_time(made: Compiled) -> bool:
-    """Whether time alone can make something happen."""
-    automata = [a for level in made.index.levels for a in (level.compiled, level.interpreted)]
-    return any(s.step.kind == "ABSENT" for a in automata for s in a.states)
