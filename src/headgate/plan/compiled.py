@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex
-from headgate.errors import EventError, UnknownName, UsageError
+from headgate.errors import EventError, PlanError, UnknownName, UsageError
 from headgate.events import decode
 from headgate.explain import Explanation
 from headgate.explain.filters import explain_filter
@@ -41,6 +41,7 @@ from headgate.plan.sequences import Living
 from headgate.plan.session import Session, unusable
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
+from headgate.sequences.saved import open_index, save_index
 
 Dead = NDArray[np.bool_]
 MOST_DELTAS = 8
@@ -298,6 +299,7 @@ class Plan:
             "published": known.published,
             "segments": self.segments,
             "dead": self.dead,
+            "sequences": None if self.sequences is None else save_index(self.sequences, file.encode),
         }
         file.write(parts, path)
 
@@ -305,9 +307,18 @@ class Plan:
     def open(cls, path: str | os.PathLike[str], operators: Iterable[Any] = ()) -> Plan:
         """Map a saved plan; it is ready at once and takes memory only as it is used. Operators are code: bring them."""
         parts = dict(file.read(path))
-        segments, dead = parts.pop("segments"), parts.pop("dead")
         context = CompileContext(operators)
-        return cls(Catalogue(operators=Signatures(context.registry), **parts), segments, dead, context)
+        segments, dead, saved = (parts.pop(name, None) for name in ("segments", "dead", "sequences"))
+        try:
+            catalogue = Catalogue(operators=Signatures(context.registry), **parts)
+            if not all(isinstance(s, Segment) for s in segments) or len(segments) != len(dead):
+                raise TypeError("segments")
+            made = cls(catalogue, segments, dead, context)
+            index = None if saved is None else open_index(saved, file.decode, context.bind(catalogue))
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as problem:
+            raise PlanError(f"{os.fspath(path)} is damaged: {problem}", file.AGAIN) from None
+        made.__dict__["sequences"] = index
+        return made
 
     def parts(self) -> Iterator[tuple[Segment, Dead | None, Mapping[str, LateIndex]]]:
         """Each segment with its tombstones and its late indexes."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex, compile_gated
 from headgate.filters.engine import FilterIndex, compile_filters
+from headgate.language import codec
 from headgate.language.forms import Cut, cut, cut_at_joints
 from headgate.language.tokens import tokenise
 from headgate.plan.identity import hashes
@@ -54,6 +55,8 @@ class Segment:
     filter_slots: Mapping[str, NDArray[np.int32]]
     late_slots: Mapping[str, NDArray[np.int32]]
     """By stream: the subscriptions that wait for graphs or operators."""
+    late_bodies: Mapping[str, pa.Array[Any]]
+    """Of these, by stream: the tree of each as JSON."""
     sequence_slots: NDArray[np.int32]
     hashes: NDArray[np.uint64] = field(repr=False)
     """Two words a name: the subscription's half of a match id."""
@@ -115,11 +118,14 @@ def compile_segment(
     filters: dict[str, FilterIndex | GatedIndex] = {}
     slots: dict[str, NDArray[np.int32]] = {}
     late: dict[str, list[int]] = {}
+    bodies: dict[str, list[str]] = {}
     sequences: list[int] = []
     with collector_paused():
         for stream in dict.fromkeys(e.stream for e in listed):
             plain: list[int] = []
-            items = _filters(listed, stream, plain, late.setdefault(stream, []), sequences)
+            items = _filters(
+                listed, stream, plain, late.setdefault(stream, []), bodies.setdefault(stream, []), sequences
+            )
             schema, sample = schemas.get(stream, Schema(stream, {})), (samples or {}).get(stream)
             index = compile_gated(list(items), schema, sample) if cover else compile_filters(items, schema, sample)
             if plain:
@@ -134,6 +140,7 @@ def compile_segment(
         filters,
         slots,
         {s: np.array(numbers, np.int32) for s, numbers in late.items() if numbers},
+        {s: pa.array(trees, pa.string()) for s, trees in bodies.items() if trees},
         np.array(sorted(sequences), np.int32),
         words,
         np.argsort(words[:, 0], kind="stable").astype(np.int32),
@@ -142,7 +149,7 @@ def compile_segment(
 
 
 def _filters(
-    entries: list[Entry], stream: str, plain: list[int], late: list[int], sequences: list[int]
+    entries: list[Entry], stream: str, plain: list[int], late: list[int], bodies: list[str], sequences: list[int]
 ) -> Iterator[tuple[Cut, str]]:
     """The plain filters of a stream, one after the other; the slots of each kind are noted on the way."""
     for slot, entry in enumerate(entries):
@@ -157,6 +164,7 @@ def _filters(
             made = cut(tokens)
         if any(piece.form.late for piece in made.pieces):
             late.append(slot)
+            bodies.append(orjson.dumps(codec.encode(made.body())).decode())
         else:
             plain.append(slot)
             yield made, entry.missing

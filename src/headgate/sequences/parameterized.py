@@ -97,5 +97,9 @@ def part(node: Node) -> Part:
             return ast.Literal(Hole(tokens.setdefault(n.value.token, len(tokens)), n.value.form), at=n.at)
         return None
 
-    skeleton = rewrite(node, change)
-    return Part(_skeletons.setdefault(skeleton, skeleton), tuple(tokens))
+    return Part(intern(rewrite(node, change)), tuple(tokens))
+
+
+def intern(skeleton: Node) -> Node:
+    """The one tree that stands for all that are equal to it."""
+    return _skeletons.setdefault(skeleton, skeleton)

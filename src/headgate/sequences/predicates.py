@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headgate.language import ast
+from headgate.language import ast, codec
 from headgate.language.ast import DUR, TRUE, Node, Path
 from headgate.predicates import values
 from headgate.predicates.normal import fold
@@ -25,6 +25,7 @@ FOREVER = 2**63 - 1
 _HEAVY = ast.Like | ast.TextTest | ast.Matches | ast.Call | ast.Graph
 
 
+@codec.know
 @dataclass(frozen=True, slots=True)
 class Decided(Node):
     """The truth of `atom`, which the static pass knows: TRUE if the slot `yes` was hit, FALSE if `no` was."""
