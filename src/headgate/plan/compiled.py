@@ -290,18 +290,9 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that any number of processes can open and share."""
-        known = self.catalogue
-        parts = {
-            "streams": dict(known.streams),
-            "prefixes": known.prefixes,
-            "ontologies": known.ontologies,
-            "templates": known.templates,
-            "published": known.published,
-            "segments": self.segments,
-            "dead": self.dead,
-            "sequences": None if self.sequences is None else save_index(self.sequences, file.encode),
-        }
-        file.write(parts, path)
+        sequences = None if self.sequences is None else save_index(self.sequences, file.encode)
+        parts = {"segments": self.segments, "dead": self.dead, "sequences": sequences}
+        file.write({**file.definitions(self.catalogue), **parts}, path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], operators: Iterable[Any] = ()) -> Plan:

@@ -35,7 +35,7 @@ from headgate.filters.program import Program
 from headgate.filters.rows import Rows
 from headgate.language import codec
 from headgate.language.ast import Node
-from headgate.language.catalogue import OntologyText
+from headgate.language.catalogue import Catalogue, OntologyText
 from headgate.match.static import FilterStatic
 from headgate.plan.segment import Segment
 from headgate.predicates.cells import Cells
@@ -125,7 +125,11 @@ class _Reader:
                     count, nulls, *(None if p is None else self.unpack(p) for p in (validity, offsets, data))
                 )
             case {"codes": codes, "words": words}:
-                return pa.DictionaryArray.from_arrays(pa.array(self.unpack(codes)), self.unpack(words))
+                # From a buffer: pa.array would import pandas, which takes longer than all the rest.
+                numbers = self.unpack(codes)
+                kind = pa.from_numpy_dtype(numbers.dtype)
+                indices: Any = pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
+                return pa.DictionaryArray.from_arrays(indices, self.unpack(words))
             case {"kind": name}:
                 return Kind(name)
             case {"node": tree}:
@@ -167,6 +171,17 @@ def encode(value: Any) -> str:
 
 def decode(text: str) -> Any:
     return _Reader(b"", [], 0).unpack(orjson.loads(text))
+
+
+def definitions(known: Catalogue) -> dict[str, Any]:
+    """The parts of a file that say what names mean; operators are code and are not among them."""
+    return {
+        "streams": dict(known.streams),
+        "prefixes": known.prefixes,
+        "ontologies": known.ontologies,
+        "templates": known.templates,
+        "published": known.published,
+    }
 
 
 def write(parts: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

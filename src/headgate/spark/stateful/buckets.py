@@ -225,13 +225,13 @@ class Bucket:
         if book.identity == self.book:
             return
         latest = self.time.latest
-        known = {name: book.digest(name) for name in book.entries}
+        known = book.digests
         fresh = [name for name, digest in known.items() if self.known.get(name) != digest]
         self.since = {n: s for n, s in self.since.items() if n in known and n not in fresh}
         if latest is not None:
             outcome.activated = dict.fromkeys(fresh, latest)
             self.since.update(outcome.activated)
-        self.known, self.book = known, book.identity
+        self.known, self.book = dict(known), book.identity
         kept.put_page(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}))
 
     def _drop(self, name: str, kept: StateStorage) -> None:
