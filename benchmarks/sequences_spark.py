@@ -5,7 +5,8 @@ of a stream in micro-batches, of a batch, and of a session in this process. A *p
 of the same key has q") can also be written with a lag window, or with `collect_list` and a function that walks the list;
 both work on a batch alone, because Spark has no such windows on a stream. All answers must be the same.
 
-A rate on the stream is that of the micro-batches after the first two: by then the workers have compiled the book.
+A rate on the stream is that of the micro-batches after the first two: by then the workers have opened the book and
+loaded their kernels. The time to the first batch is measured from `match` on: it has the compilation of the book in it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from benchmarks.papers.sequences_workload import SCHEMA, TEMPLATES, Setting, ste
 from headgate.spark import match, spark_session
 
 MUST = 50_000
+FIRST_BATCH = 8.0
 BATCHES = 8
 FILES = 2
 """Of a micro-batch: Spark reads a small file in one task."""
@@ -79,6 +81,7 @@ def streaming(spark: SparkSession, subs: hg.Subscriptions, folder: Path, scratch
     schema = spark.read.parquet(str(folder)).schema
     df = spark.readStream.schema(schema).option("maxFilesPerTrigger", FILES).parquet(str(folder))
     seen: list[tuple[float, int]] = []
+    began = time.perf_counter()
 
     def each(frame: DataFrame, _batch: int) -> None:
         seen.append((time.perf_counter(), frame.count()))
@@ -94,6 +97,7 @@ def streaming(spark: SparkSession, subs: hg.Subscriptions, folder: Path, scratch
         "events_per_second": round(events * (BATCHES - WARM) / took),
         "matches": sum(n for _, n in seen),
         "batch_seconds": round(took / (BATCHES - WARM), 2),
+        "first_batch_seconds": round(ends[0] - began, 2),
     }
 
 
@@ -152,14 +156,15 @@ def run(scale: str, out: Path) -> Iterator[dict[str, Any]]:
     ticks = write(folder / "ticks", BATCHES * size, BATCHES * FILES)
     subs = filters(count)
     about = {"question": "Filter", "subscriptions": count, "events": BATCHES * size}
-    reached = 0
+    reached, first = 0, 0.0
     for how, made in (
         ("in process, one core", lambda: in_process(subs, BATCHES * size, BATCHES)),
         ("Spark, stream", lambda: streaming(spark, subs, ticks, folder / "filter")),
         ("Spark, batch", lambda: batch(spark, subs, ticks)),
     ):
         found = made()
-        reached = found["events_per_second"] if how == "Spark, stream" else reached
+        if how == "Spark, stream":
+            reached, first = found["events_per_second"], found["first_batch_seconds"]
         yield {**about, "how": how, **found}
     for n in (1, 10) if small else (1, 10, 100):
         yield from _pairs(spark, n, ticks, folder / f"pairs{n}", BATCHES * size)
@@ -169,6 +174,12 @@ def run(scale: str, out: Path) -> Iterator[dict[str, Any]]:
             "value": reached,
             "at_least": MUST,
             "holds": reached >= MUST,
+        }
+        yield {
+            "must": "seconds to the end of the first batch, 10,000 keyed Filter subscriptions",
+            "value": first,
+            "less_than": FIRST_BATCH,
+            "holds": first < FIRST_BATCH,
         }
 
 

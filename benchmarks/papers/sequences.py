@@ -104,8 +104,8 @@ def measure(
         "compile_seconds": round(compile_seconds, 1),
         "peak_mb": peak_bytes() >> 20,
         "matches": matches,
-        "states": len(index.levels[0].numbered.states),
-        "static_predicates": len(index.levels[0].slots.predicates),
+        "states": len(index.levels[0].numbered.tables.nodes),
+        "static_predicates": index.levels[0].predicates,
         "runs": stats["runs"],
         "touched_per_event": round(stats["touched"] / len(events), 2),
     }

@@ -9,12 +9,20 @@ from typing import Any
 
 from headgate.errors import PlanError
 from headgate.language import ast
-from headgate.language.ast import Node
+from headgate.language.ast import Hole, Node
 
 _KINDS = {name: kind for name, kind in vars(ast).items() if isinstance(kind, type) and issubclass(kind, Node)}
 
 
+def know(kind: type[Node]) -> type[Node]:
+    """Makes a kind of node that is defined elsewhere part of what files may hold."""
+    _KINDS[kind.__name__] = kind
+    return kind
+
+
 def encode(value: Any) -> Any:
+    if isinstance(value, Hole):
+        return {"h": [value.token, value.form]}
     if isinstance(value, Node):
         return [type(value).__name__, *(encode(getattr(value, name)) for name in ast.names_of(type(value)))]
     if isinstance(value, tuple):
@@ -35,6 +43,8 @@ def decode(value: Any) -> Any:
             return kind(**dict(zip(ast.names_of(kind), map(decode, parts), strict=True)))
         case {"t": parts}:
             return tuple(map(decode, parts))
+        case {"h": [int(token), str(form)]}:
+            return Hole(token, form)
         case {"f": text}:
             return float(text)
         case {"i": text}:

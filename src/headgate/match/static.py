@@ -7,7 +7,8 @@ leaves it open are told, and it is asked when the sequences can use the answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +17,15 @@ from headgate.columns import Columns
 from headgate.engine import Hits
 from headgate.filters.compile import build_alone
 from headgate.filters.engine import FilterIndex, compile_filters
-from headgate.graphs.engine import GraphEngine
 from headgate.language.ast import Node, Path
-from headgate.language.catalogue import Catalogue
 from headgate.language.forms import Cut, Form, Piece, Structure, cut_node, cut_skeleton
-from headgate.match.residual import LateIndex, Open, compile_late, is_late
-from headgate.operators.engine import OperatorEngine
+from headgate.match.residual import LateIndex, Open, is_late
 from headgate.schema import Schema
 from headgate.sequences.parameterized import Parameterized, plain
 from headgate.sequences.static import Answers, Static, StaticIndex, Undecided, Waiting
+
+CompileLate = Callable[[Sequence[tuple[Node, str]], Schema], LateIndex]
+"""Compiles bodies, each with its missing-mode."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,20 @@ class FilterStatic:
 
     filters: FilterIndex
     filter_numbers: NDArray[np.int32]
-    late: LateIndex | None
+    late_bodies: tuple[tuple[Node, str], ...]
     late_numbers: NDArray[np.int32]
+    _compile: CompileLate | None = field(default=None, repr=False, compare=False)
+
+    def bound(self, compile_late: CompileLate) -> FilterStatic:
+        """With the operators and graphs that its late predicates ask."""
+        return replace(self, _compile=compile_late)
+
+    @cached_property
+    def late(self) -> LateIndex | None:
+        if not self.late_bodies:
+            return None
+        assert self._compile is not None
+        return self._compile(self.late_bodies, self.filters.schema)
 
     def hits(self, columns: Columns) -> Hits:
         found = self.filters.evaluate(columns)
@@ -81,13 +94,7 @@ class FilterStatic:
         return self.filters.needs if self.late is None else self.filters.needs | self.late.needs
 
     @staticmethod
-    def maker(
-        engine: OperatorEngine,
-        graphs: Callable[[str, Catalogue], GraphEngine],
-        catalogue: Catalogue,
-        *,
-        alone: bool = False,
-    ) -> Static:
+    def maker(compile_late: CompileLate, *, alone: bool = False) -> Static:
         """`alone`: predicates are built, but filed in no index, for somebody who only asks whether they can be; those
         of one skeleton are built once."""
         built: set[tuple[str, int, str]] = set()
@@ -103,12 +110,11 @@ class FilterStatic:
                 built.update(key for key, (node, _) in skeletons.items() if isinstance(node, Parameterized))
                 plainly = []
             filters = compile_filters(_cuts(plainly), schema)
-            late = None
-            if numbers[1]:
-                bodies = [(plain(predicates[i][0]), predicates[i][1]) for i in numbers[1]]
-                late = compile_late(bodies, schema, engine, graphs(schema.stream, catalogue))
+            late = tuple((plain(predicates[i][0]), predicates[i][1]) for i in numbers[1])
             arrays = [np.array(n, np.int32) for n in numbers]
-            return FilterStatic(filters, arrays[0], late, arrays[1])
+            made = FilterStatic(filters, arrays[0], late, arrays[1], compile_late)
+            made.late  # noqa: B018 - compiled here, so that its errors are those of the compilation
+            return made
 
         return make
 

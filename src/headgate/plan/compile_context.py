@@ -6,8 +6,10 @@ opened from a file makes its own, from the texts in the file and the operators i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+import orjson
 
 from headgate.errors import PlanError
 from headgate.graphs.engine import GraphEngine
@@ -15,16 +17,17 @@ from headgate.graphs.ontology import Ontology
 from headgate.graphs.pattern import Prefixes
 from headgate.graphs.rdf import read
 from headgate.graphs.template import Template
+from headgate.language import codec
+from headgate.language.ast import Node
 from headgate.language.catalogue import Catalogue, Signature
-from headgate.language.forms import cut_text
 from headgate.match.residual import LateIndex, compile_late
-from headgate.match.static import FilterStatic
+from headgate.match.static import CompileLate, FilterStatic
 from headgate.operators import Registry
 from headgate.operators.engine import OperatorEngine
 from headgate.plan.segment import Segment
 from headgate.plan.sequences import Sequences
 from headgate.schema import Kind, Schema
-from headgate.sequences.static import Static
+from headgate.sequences.static import Static, StaticIndex
 
 _MOST_LATE = 256
 """How many late indexes are kept: those of a plan's segments and streams, and some of older plans."""
@@ -66,18 +69,35 @@ class CompileContext:
                 while len(self._late) >= _MOST_LATE:
                     # Of segments that were merged away, most likely; a plan that still has one compiles it again.
                     self._late.pop(next(iter(self._late)), None)
-                bodies = []
-                for slot in slots.tolist():
-                    entry = segment.entry(slot)
-                    bodies.append((cut_text(entry.text).body(), entry.missing))
+                modes: list[Any] = segment.modes.take(slots).to_pylist()
+                texts: list[Any] = segment.late_bodies[stream].to_pylist()
+                trees = (codec.decode(orjson.loads(text)) for text in texts)
                 schema = catalogue.streams.get(stream, Schema(stream, {}))
-                index = self._late[key] = compile_late(bodies, schema, self.engine, self.graphs(stream, catalogue))
+                bodies = list(zip(trees, modes, strict=True))
+                index = self._late[key] = self.compile_late(catalogue)(bodies, schema)
             found[stream] = index
         return found
 
     def static(self, catalogue: Catalogue, *, alone: bool = False) -> Static:
         """Makes the indexes of the static predicates of sequences; `alone`, only to see whether they can be made."""
-        return FilterStatic.maker(self.engine, self.graphs, catalogue, alone=alone)
+        return FilterStatic.maker(self.compile_late(catalogue), alone=alone)
+
+    def bind(self, catalogue: Catalogue) -> Callable[[StaticIndex], StaticIndex]:
+        """Gives static predicates that were read from a file the operators and graphs they ask."""
+        compile_late = self.compile_late(catalogue)
+
+        def bound(static: StaticIndex) -> StaticIndex:
+            if not isinstance(static, FilterStatic):
+                raise PlanError("the plan is damaged: it has something else for static predicates")
+            return static.bound(compile_late)
+
+        return bound
+
+    def compile_late(self, catalogue: Catalogue) -> CompileLate:
+        def late(bodies: Sequence[tuple[Node, str]], schema: Schema) -> LateIndex:
+            return compile_late(bodies, schema, self.engine, self.graphs(schema.stream, catalogue))
+
+        return late
 
     def graphs(self, stream: str, catalogue: Catalogue) -> GraphEngine:
         """The graph engine of a stream: what its events are read from, under all ontologies of the book."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex
-from headgate.errors import EventError, UnknownName, UsageError
+from headgate.errors import EventError, PlanError, UnknownName, UsageError
 from headgate.events import decode
 from headgate.explain import Explanation
 from headgate.explain.filters import explain_filter
@@ -43,6 +43,7 @@ from headgate.runtime.imprecise import Imprecise
 from headgate.runtime.session import Session, raise_first
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
+from headgate.sequences.saved import open_index, save_index
 
 Dead = NDArray[np.bool_]
 MOST_DELTAS = 8
@@ -292,25 +293,30 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that any number of processes can open and share."""
-        known = self.catalogue
-        parts = {
-            "streams": dict(known.streams),
-            "prefixes": known.prefixes,
-            "ontologies": known.ontologies,
-            "templates": known.templates,
-            "published": known.published,
-            "segments": self.segments,
-            "dead": self.dead,
-        }
-        file.write(parts, path)
+        sequences = None if self.sequences is None else save_index(self.sequences, file.encode)
+        parts = {"segments": self.segments, "dead": self.dead, "sequences": sequences}
+        file.write({**file.definitions(self.catalogue), **parts}, path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], operators: Iterable[Any] = ()) -> Plan:
         """Map a saved plan; it is ready at once and takes memory only as it is used. Operators are code: bring them."""
         parts = dict(file.read(path))
-        segments, dead = parts.pop("segments"), parts.pop("dead")
         context = CompileContext(operators)
-        return cls(Catalogue(operators=Signatures(context.registry), **parts), segments, dead, context)
+        segments, dead, saved = (parts.pop(name, None) for name in ("segments", "dead", "sequences"))
+        try:
+            catalogue = Catalogue(operators=Signatures(context.registry), **parts)
+            if not all(isinstance(s, Segment) for s in segments) or len(segments) != len(dead):
+                raise TypeError("segments")
+            made = cls(catalogue, segments, dead, context)
+            index = (
+                None
+                if saved is None
+                else open_index(saved, file.decode, context.bind(catalogue), context.static(catalogue))
+            )
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as problem:
+            raise PlanError(f"{os.fspath(path)} is damaged: {problem}", file.AGAIN) from None
+        made.__dict__["sequences"] = index
+        return made
 
     def parts(self) -> Iterator[tuple[Segment, Dead | None, Mapping[str, LateIndex]]]:
         """Each segment with its tombstones and its late indexes."""

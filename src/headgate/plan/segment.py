@@ -24,6 +24,7 @@ from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex, compile_gated
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.identity import hashes
+from headgate.language import codec
 from headgate.language.forms import cut_text
 from headgate.schema import Schema
 
@@ -64,6 +65,8 @@ class Segment:
     filter_slots: Mapping[str, NDArray[np.int32]]
     late_slots: Mapping[str, NDArray[np.int32]]
     """By stream: the subscriptions that wait for graphs or operators."""
+    late_bodies: Mapping[str, pa.Array[Any]]
+    """Of these, by stream: the tree of each as JSON."""
     sequence_slots: NDArray[np.int32]
     hashes: NDArray[np.uint64] = field(repr=False)
     """Two words a name: the subscription's half of a match id."""
@@ -141,6 +144,7 @@ def compile_segment(
             schema, sample = schemas.get(stream, Schema(stream, {})), (samples or {}).get(stream)
             index = compile_gated(list(items), schema, sample) if cover else compile_filters(items, schema, sample)
             filters[stream], slots[stream] = index, plain
+    late = _slots(listed, Family.LATE)
     words = hashes(list(live))
     return Segment(
         pa.array(list(live), pa.string()),
@@ -150,7 +154,8 @@ def compile_segment(
         pa.array([orjson.dumps(e.labels).decode() if e.labels else None for e in listed], pa.string()),
         filters,
         slots,
-        _slots(listed, Family.LATE),
+        late,
+        {s: _bodies([listed[slot] for slot in slots_.tolist()]) for s, slots_ in late.items()},
         np.array([slot for slot, e in enumerate(listed) if e.family is Family.SEQUENCE], np.int32),
         words,
         np.argsort(words[:, 0], kind="stable").astype(np.int32),
@@ -165,6 +170,11 @@ def _slots(entries: Sequence[Entry], family: Family) -> dict[str, NDArray[np.int
         if entry.family is family:
             found.setdefault(entry.stream, []).append(slot)
     return {stream: np.array(numbers, np.int32) for stream, numbers in found.items()}
+
+
+def _bodies(entries: Sequence[Entry]) -> pa.Array[Any]:
+    """The trees of subscriptions that wait for graphs or operators, as texts that are read without the parser."""
+    return pa.array([orjson.dumps(codec.encode(cut_text(e.text).body())).decode() for e in entries], pa.string())
 
 
 def _fingerprint(entries: Mapping[str, Entry], schemas: Mapping[str, Schema | None], cover: bool) -> str:

@@ -50,13 +50,14 @@ class Sequences:
         self._static = static
         self._made: _Made | None = None
         self._shapes: dict[str, Shapes] = {}
+        self._resolved: tuple[object, ...] = ()
+        """What names meant when these were made."""
 
     def index(self, living: Sequence[Living], catalogue: Catalogue) -> Index | None:
         """The index of these sequences; they share automata and may read what others PUBLISH."""
         last = self._made
         known = {segment.fingerprint: (segment, slots) for segment, slots in living}
         if last is None or _speak_of(last.catalogue) != _speak_of(catalogue):
-            self._shapes = {}
             self._made = self._anew(known, catalogue)
         elif not _same(last.living, known):
             self._made = self._laid_over(last, known, catalogue)
@@ -68,7 +69,7 @@ class Sequences:
         if not entries:
             return _Made(catalogue, known, None)
         streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
-        index = Index(self._subscriptions(entries, catalogue), static=self._static(catalogue), streams=streams)
+        index = Index(self.subscriptions(entries, catalogue), static=self._static(catalogue), streams=streams)
         return _Made(catalogue, known, index, index, {name: i for i, name in enumerate(entries)})
 
     def _laid_over(self, last: _Made, known: dict[str, Living], catalogue: Catalogue) -> _Made:
@@ -82,13 +83,16 @@ class Sequences:
         if base is None or len(beside) + len(gone) > max(LEAST, SHARE * len(last.numbers)):
             return self._anew(known, catalogue)
         try:
-            more = self._subscriptions(beside, catalogue)
+            more = self.subscriptions(beside, catalogue)
             index = base.extended(more, [last.numbers[n] for n in gone], self._static(catalogue))
         except PlanError:
             return self._anew(known, catalogue)
         return _Made(last.catalogue, known, index, base, last.numbers, beside, gone)
 
-    def _subscriptions(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> list[Subscription]:
+    def subscriptions(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> list[Subscription]:
+        """Entries resolved; what their shapes have in common is resolved once as long as names mean the same."""
+        if self._resolved != (meaning := _speak_of(catalogue)):
+            self._shapes, self._resolved = {}, meaning
         made = []
         for name, entry in entries.items():
             shapes = self._shapes.get(entry.missing)
@@ -100,7 +104,7 @@ class Sequences:
 
 def _speak_of(catalogue: Catalogue) -> tuple[object, ...]:
     """What the meaning of a text depends on; operators are those of the book."""
-    return catalogue.streams, catalogue.meaning()
+    return dict(catalogue.streams), catalogue.meaning()
 
 
 def _same(one: Mapping[str, Living], other: Mapping[str, Living]) -> bool:

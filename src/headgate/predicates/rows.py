@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from headgate.language import ast
+from headgate.language import ast, codec
 from headgate.language.ast import Node, Path
 from headgate.predicates import tests, values
 from headgate.predicates.functions import FUNCTIONS
@@ -34,6 +34,7 @@ class Row(Protocol):
         ...
 
 
+@codec.know
 @dataclass(frozen=True, slots=True)
 class Decided(Node):
     """A condition that an index has decided: TRUE if the slot `yes` was hit, FALSE if `no` was, else UNKNOWN."""

@@ -78,19 +78,16 @@ def merged_order(parts: Sequence[Arrivals]) -> tuple[Ints, list[Ints]]:
 def derived(index: Index, level: LevelIndex, rows: Rows) -> Iterator[tuple[str, Arrivals]]:
     """The rows that patterns of a level give to streams, as events."""
     by_producer: dict[int, list[int]] = {}
-    givers = {i for i, p in enumerate(level.producers) if p.gives is not None}
-    if not givers:
+    if not level.givers:
         return
     for i in range(len(rows)):
-        for number in givers.intersection(rows.target(i).accepts):
+        for number in level.givers.intersection(rows.accepting(i)):
             by_producer.setdefault(number, []).append(i)
     t0, t1 = rows.times()
     first, last = rows.first_and_last()
     for number, which in by_producer.items():
         producer = level.producers[number]
-        since = max(
-            (s for n in producer.subscriptions if (s := index.subscriptions[n].since) is not None), default=None
-        )
+        since = max((s for n in producer.subscriptions if (s := index.since.get(n)) is not None), default=None)
         if since is not None:
             which = [i for i in which if starts_after(index, level, rows, int(first[i]), since)]
         output = level.output(number)

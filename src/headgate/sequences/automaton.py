@@ -127,8 +127,8 @@ class Target:
 class Automaton:
     """The merged automata of one level."""
 
-    slots: Slots
-    options: Options
+    slots: Slots = field(default_factory=Slots)
+    options: Options = field(default_factory=Options)
     states: list[State] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
     starts: dict[object, Edge] = field(default_factory=dict)

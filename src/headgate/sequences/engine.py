@@ -7,13 +7,14 @@ patterns give becomes columns for the level above. Events that cannot be used ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError
@@ -22,15 +23,17 @@ from headgate.language.ast import DUR, RUN, TRUE, Path
 from headgate.results import Problem
 from headgate.schema import Kind, Schema, Type
 from headgate.sequences.arrivals import Clock, derived, merged_order
-from headgate.sequences.automaton import Automaton, Edge, Options, Slots, slots_of
-from headgate.sequences.index import Layout, Numbered, Programs, number
+from headgate.sequences.automaton import Automaton, Edge, Options, Slots, State, slots_of
+from headgate.sequences.index import Layout, Numbered, Programs, number, numbered_parts
 from headgate.sequences.match_rows import Output, Rows
 from headgate.sequences.matches import Matches
 from headgate.sequences.memory import Arrivals, Lists
+from headgate.sequences.parameterized import plain
 from headgate.sequences.pending import Pending
 from headgate.sequences.pending.pairs import JointPredicates, joint_predicates
 from headgate.sequences.predicates import FOREVER, event_paths
 from headgate.sequences.publish_levels import Joined, Level, Levels, Producer, Subscription
+from headgate.sequences.runs.signatures import signature
 from headgate.sequences.runs.table import RunTable, subscriptions_after, subscriptions_behind
 from headgate.sequences.static import Static, StaticIndex
 from headgate.sequences.tables import Ints
@@ -38,42 +41,85 @@ from headgate.sequences.tables import Ints
 
 @dataclass
 class LevelIndex:
-    """One level, compiled. `producers` are numbered; targets accept those numbers."""
+    """One level, compiled. `producers` are numbered; the ends of the kernel's tables accept those numbers.
 
-    level: Level
+    What a session needs is arrays. The automata as objects are there for explanations, for reports of trouble and for
+    the slower path; of an index that was opened from a file they are built when one of these asks for them.
+    """
+
     streams: list[str]
     layout: Layout
-    slots: Slots
-    compiled: Automaton
-    interpreted: Automaton
+    unions: Sequence[Joined]
     numbered: Numbered
-    producers: list[Producer]
-    slow: dict[int, str]
+    producers: Sequence[Producer]
+    subscribers: Lists
+    """The subscriptions of each producer."""
+    givers: frozenset[int]
+    """The producers whose rows are events of a stream."""
+    slow: Mapping[int, str]
     """Producers on the slower path, with the reason."""
     statics: dict[int, tuple[StaticIndex, Ints]]
     sides: dict[str, list[StaticIndex | None]]
-    joint: dict[int, JointPredicates]
-    """By state of the slower path."""
-    outputs: dict[int, Output] = field(default_factory=dict)
-    accepts: tuple[Ints, Ints] = field(init=False)
-    """The subscriptions that each numbered target accepts for, as offsets and a list."""
-    producer_of: dict[int, int] = field(init=False)
-    starting: frozenset[int] = field(init=False)
+    predicates: int
+    """How many static predicates there are."""
+    starting: frozenset[int]
     """The slots that start a run by themselves."""
+    open_streams: frozenset[int]
+    """The streams of which some step takes any event, as far as the event alone tells."""
+    watches_time: bool
+    """Whether time alone can make something happen: there is an ABSENT."""
+    automata: tuple[Callable[[], Automaton], Callable[[], Automaton]]
+    """Those of the kernel and of the slower path."""
+    signed: Callable[[], tuple[list[str], list[str]]]
+    """The signatures of their states."""
+    static: Static
+    """Makes the indexes of joint predicates."""
+    outputs: dict[int, Output] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        found = [[s for p in t.accepts for s in self.producers[p].subscriptions] for t in self.numbered.targets]
-        offsets = np.concatenate([[0], np.cumsum([len(f) for f in found])]).astype(np.int64)
-        self.accepts = (offsets, np.array([s for f in found for s in f], np.int64))
-        self.producer_of = {s: i for i, p in enumerate(self.producers) for s in p.subscriptions}
-        starts = [*self.compiled.starts.values(), *self.interpreted.starts.values()]
-        self.starting = frozenset(e.slot for e in starts if e.dynamic == TRUE)
+    @cached_property
+    def compiled(self) -> Automaton:
+        return self.automata[0]()
 
-    @property
+    @cached_property
+    def interpreted(self) -> Automaton:
+        return self.automata[1]()
+
+    @cached_property
+    def joint(self) -> dict[int, JointPredicates]:
+        """What operators and graphs decide about runs and events together, by state of the slower path."""
+        return joint_predicates(self.interpreted, self.layout.schemas, self.static) if self.slow else {}
+
+    @cached_property
+    def states(self) -> list[State]:
+        """The states of the kernel, in the order of its tables."""
+        return numbered_parts(self.compiled)[0]
+
+    @cached_property
+    def signatures(self) -> tuple[list[str], list[str]]:
+        return self.signed()
+
+    @cached_property
+    def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The numbers of states by signature, of the kernel and of the slower path."""
+        kernel, slower = self.signatures
+        return {s: i for i, s in enumerate(kernel)}, {s: i for i, s in enumerate(slower)}
+
+    @cached_property
+    def accepts(self) -> tuple[Ints, Ints]:
+        """The subscriptions that each end accepts for, as offsets and a list."""
+        ends = self.numbered.ends
+        found = self.subscribers.take(ends.accepts)
+        return found.offsets[ends.accept_from], found.values
+
+    @cached_property
+    def producer_of(self) -> dict[int, int]:
+        return dict(zip(self.subscribers.values.tolist(), self.subscribers.events.tolist(), strict=True))
+
+    @cached_property
     def text_aggregates(self) -> bool:
         """Does a run of the kernel hold texts in its aggregates?"""
         texts = (Kind.STRING, Kind.BINARY, Kind.GRAPH)
-        kinds = (a.type for s in self.numbered.states for a in s.step.accumulators)
+        kinds = (a.type for folds in self.numbered.ends.folds for _, accumulators in folds for a in accumulators)
         return any(kind is not None and kind.kind in texts for kind in kinds)
 
     @cached_property
@@ -87,7 +133,7 @@ class LevelIndex:
         for state, joint in self.joint.items():
             stream = self.interpreted.states[state].stream
             found[self.streams[stream]].update(p for p in joint.index.needs if p[0] != RUN)
-        for union in self.level.unions:
+        for union in self.unions:
             for side, side_test in zip(union.sides, self.sides[union.name], strict=True):
                 asks = found.setdefault(side.stream, set())
                 asks.update(a.path for a in union.schema)
@@ -112,17 +158,58 @@ class Index:
     ) -> None:
         """`streams` are others that are fed: they move time on for ABSENT, even if no pattern reads them."""
         self.options = options or Options()
-        self.subscriptions = list(subscriptions)
-        self.plan = Levels(self.subscriptions)
-        self.levels = [self._level(level, static) for level in self.plan.levels]
-        self.alive = np.ones(len(self.subscriptions), np.bool_)
-        self.streams = {**(streams or {}), **self.plan.base}
-        self._settle()
+        plan = Levels(subscriptions)
+        levels = [_level(level, plan, static, self.options) for level in plan.levels]
+        alive = np.ones(len(subscriptions), np.bool_)
+        names = [s.name for s in subscriptions]
+        self._set(subscriptions, names, plan, levels, alive, {**(streams or {}), **plan.base})
 
-    def _settle(self) -> None:
+    def _set(
+        self,
+        subscriptions: Sequence[Subscription],
+        names: list[str],
+        plan: Levels,
+        levels: list[LevelIndex],
+        alive: NDArray[np.bool_],
+        streams: Mapping[str, Schema],
+        since: Mapping[int, int] | None = None,
+    ) -> None:
+        self.subscriptions = subscriptions
+        self.names = names
+        self.plan = plan
+        self.levels = levels
+        self.alive = alive
+        self.streams = dict(streams)
         self.sources = sorted(self.streams)
-        self.recent = np.array([s.since is not None for s in self.subscriptions], np.bool_)
-        """The subscriptions that may share runs older than themselves."""
+        if since is None:
+            since = {i: s.since for i, s in enumerate(subscriptions) if s.since is not None}
+        self.since = since
+        """The epoch after which a subscription sees runs begin, of those that may share older ones."""
+        self.recent = np.zeros(len(names), np.bool_)
+        self.recent[list(since)] = True
+
+    @classmethod
+    def opened(
+        cls,
+        subscriptions: Sequence[Subscription],
+        names: list[str],
+        plan: Levels,
+        levels: list[LevelIndex],
+        alive: NDArray[np.bool_],
+        streams: Mapping[str, Schema],
+    ) -> Index:
+        """An index that was compiled elsewhere."""
+        made = cls.__new__(cls)
+        made.options = Options()
+        made._set(subscriptions, names, plan, levels, alive, streams, {})
+        return made
+
+    def activated(self, since: Mapping[str, int]) -> Index:
+        """The same index, in which some subscriptions see only runs that begin after a time."""
+        made = copy(self)
+        known = {i: since[name] for i, name in enumerate(self.names) if name in since}
+        made._set(self.subscriptions, self.names, self.plan, self.levels, self.alive, self.streams, known)
+        return made
 
     def extended(self, more: Sequence[Subscription], gone: Iterable[int], static: Static) -> Index:
         """This index with more subscriptions, and without those numbered `gone`, at the cost of what is new alone.
@@ -130,69 +217,18 @@ class Index:
         The new ones run in levels of their own, above the others, whose automata they do not share. What PUBLISHes can
         neither go nor give a stream that is there already; then a PlanError says so, and all must be compiled anew.
         """
-        made = copy(self)
-        made.plan = Levels(more, self.plan)
-        made.alive = np.append(self.alive, np.ones(len(more), np.bool_))
+        plan = Levels(more, self.plan)
+        alive = np.append(self.alive, np.ones(len(more), np.bool_))
         for at in gone:
             if self.subscriptions[at].spine.publish is not None:
-                raise PlanError(f"{self.subscriptions[at].name} publishes, so it cannot go by itself")
-            made.alive[at] = False
-        made.subscriptions = [*self.subscriptions, *more]
-        made.levels = [*self.levels, *(made._level(level, static) for level in made.plan.levels)]
-        made.streams = {**self.streams, **made.plan.base}
-        made._settle()
+                raise PlanError(f"{self.names[at]} publishes, so it cannot go by itself")
+            alive[at] = False
+        made = copy(self)
+        made.__dict__.pop("_read", None)
+        levels = [*self.levels, *(_level(level, plan, static, self.options) for level in plan.levels)]
+        names = [*self.names, *(s.name for s in more)]
+        made._set([*self.subscriptions, *more], names, plan, levels, alive, {**self.streams, **plan.base})
         return made
-
-    def _level(self, level: Level, static: Static) -> LevelIndex:
-        streams = list(level.inputs)
-        numbers = {name: i for i, name in enumerate(streams)}
-        layout = Layout([self.plan.schemas.get(name, level.inputs[name]) for name in streams])
-        slots = Slots()
-        compiled, interpreted = Automaton(slots, self.options), Automaton(slots, self.options)
-        programs = Programs(layout)
-        slow: dict[int, str] = {}
-        self._asked: set[tuple[int, tuple[int, ...]]] = set()
-        for i, producer in enumerate(level.producers):
-            reads = [numbers[name] for name in producer.streams]
-            target = compiled.add(i, producer.spine, reads, producer.missing, producer.quota)
-            trouble = programs.trouble(target) if self.options.kernel else "the kernel is switched off"
-            if trouble is not None:
-                target.accepts.remove(i)
-                slow[i] = trouble
-                interpreted.add(i, producer.spine, reads, producer.missing, producer.quota)
-            self._needs(producer, reads, layout, everything=trouble is not None)
-        compiled.settle_bounds()
-        interpreted.settle_bounds()
-        numbered = number(compiled, programs)
-        statics = _statics(slots, layout, static)
-        sides = {
-            union.name: [_side_index(side.source, union, static) for side in union.sides] for union in level.unions
-        }
-        return LevelIndex(
-            level, streams, layout, slots, compiled, interpreted, numbered, level.producers, slow, statics, sides,
-            joint_predicates(interpreted, layout.schemas, static),
-        )  # fmt: skip
-
-    def _needs(self, producer: Producer, reads: Sequence[int], layout: Layout, *, everything: bool) -> None:
-        """The attributes that SELECT asks of bound events; on the slower path those of the predicates too."""
-        spine = producer.spine
-        key = (id(spine.items), tuple(reads))
-        if not everything and key in self._asked:
-            return
-        self._asked.add(key)
-        nodes = [item.expression for item in spine.items]
-        paths: list[Path] = []
-        if everything:
-            nodes.append(spine.start.where)
-            for place, step in enumerate(spine.steps, start=1):
-                nodes += [step.theta, step.keep, step.after]
-                nodes += [n for a in step.accumulators for n in (a.operand, a.start) if n is not None]
-                paths += [start for start in step.starts.values() if start is not None]
-                paths += [(f"#{place}", *path) for path in step.starts]
-        paths += [n.path for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute)]
-        for path in paths:
-            if path[0].startswith("#") and len(path) > 1:
-                layout.column(reads[int(path[0][1:])], path[1:])
 
     def needs(self) -> dict[str, frozenset[Path]]:
         """The attributes of each base stream that the index reads, TIME included."""
@@ -200,7 +236,7 @@ class Index:
 
     @cached_property
     def _read(self) -> dict[str, frozenset[Path]]:
-        # StateStorage, because every batch asks, and with many patterns the walk through them costs more than the batch.
+        # Kept, because every batch asks, and with many patterns the walk through them costs more than the batch.
         found: dict[str, set[Path]] = {name: set(schema.time) for name, schema in self.plan.base.items()}
         for level in self.levels:
             for name, paths in level.reads.items():
@@ -214,7 +250,7 @@ class Index:
     def stats(self) -> dict[str, Any]:
         """What was compiled: states, static predicates, and what takes the slower path, with the reason."""
         slow = {
-            self.subscriptions[s].name: why
+            self.names[s]: why
             for level in self.levels
             for p, why in level.slow.items()
             for s in level.producers[p].subscriptions
@@ -222,10 +258,89 @@ class Index:
         return {
             "subscriptions": int(self.alive.sum()),
             "levels": len(self.levels),
-            "states": sum(len(v.numbered.states) + len(v.interpreted.states) for v in self.levels),
-            "static_predicates": sum(len(v.slots.predicates) for v in self.levels),
+            "states": sum(len(v.numbered.tables.nodes) + len(v.signatures[1]) for v in self.levels),
+            "static_predicates": sum(v.predicates for v in self.levels),
             "slower_path": slow,
         }
+
+
+def _level(level: Level, plan: Levels, static: Static, options: Options) -> LevelIndex:
+    streams = list(level.inputs)
+    numbers = {name: i for i, name in enumerate(streams)}
+    layout = Layout([plan.schemas.get(name, level.inputs[name]) for name in streams])
+    slots = Slots()
+    compiled, interpreted = Automaton(slots, options), Automaton(slots, options)
+    programs = Programs(layout)
+    slow: dict[int, str] = {}
+    asked: set[tuple[int, tuple[int, ...]]] = set()
+    for i, producer in enumerate(level.producers):
+        reads = [numbers[name] for name in producer.streams]
+        target = compiled.add(i, producer.spine, reads, producer.missing, producer.quota)
+        trouble = programs.trouble(target) if options.kernel else "the kernel is switched off"
+        if trouble is not None:
+            target.accepts.remove(i)
+            slow[i] = trouble
+            interpreted.add(i, producer.spine, reads, producer.missing, producer.quota)
+        _ask_columns(producer, reads, layout, asked, everything=trouble is not None)
+    compiled.settle_bounds()
+    interpreted.settle_bounds()
+    automata = (compiled, interpreted)
+    starts = [e for a in automata for e in a.starts.values()]
+    states = [s for a in automata for s in a.states]
+    free = {s.stream for s in states if s.slot < 0} | {e.target.streams[0] for e in starts if e.slot < 0}
+    made = LevelIndex(
+        streams,
+        layout,
+        level.unions,
+        number(compiled, programs),
+        level.producers,
+        Lists.of([p.subscriptions for p in level.producers]),
+        frozenset(i for i, p in enumerate(level.producers) if p.gives is not None),
+        slow,
+        _statics(slots, layout, static),
+        {union.name: [_side_index(side.source, union, static) for side in union.sides] for union in level.unions},
+        len(slots.predicates),
+        frozenset(e.slot for e in starts if e.dynamic == TRUE),
+        frozenset(free),
+        any(s.step.kind == "ABSENT" for s in states),
+        (lambda: compiled, lambda: interpreted),
+        lambda: (
+            [signature(s, streams) for s in numbered_parts(compiled)[0]],
+            [signature(s, streams) for s in interpreted.states],
+        ),
+        static,
+    )
+    made.joint  # noqa: B018 - compiled here, so that its errors are those of the compilation
+    return made
+
+
+def _ask_columns(
+    producer: Producer,
+    reads: Sequence[int],
+    layout: Layout,
+    asked: set[tuple[int, tuple[int, ...]]],
+    *,
+    everything: bool,
+) -> None:
+    """Gives columns to the attributes that SELECT asks of bound events; on the slower path those of predicates too."""
+    spine = producer.spine
+    key = (id(spine.items), tuple(reads))
+    if not everything and key in asked:
+        return
+    asked.add(key)
+    nodes = [item.expression for item in spine.items]
+    paths: list[Path] = []
+    if everything:
+        nodes.append(spine.start.where)
+        for place, step in enumerate(spine.steps, start=1):
+            nodes += [step.theta, step.keep, step.after]
+            nodes += [n for a in step.accumulators for n in (a.operand, a.start) if n is not None]
+            paths += [start for start in step.starts.values() if start is not None]
+            paths += [(f"#{place}", *path) for path in step.starts]
+    paths += [n.path for node in nodes for n in ast.walk(plain(node)) if isinstance(n, ast.Attribute)]
+    for path in paths:
+        if path[0].startswith("#") and len(path) > 1:
+            layout.column(reads[int(path[0][1:])], path[1:])
 
 
 def _statics(slots: Slots, layout: Layout, static: Static) -> dict[int, tuple[StaticIndex, Ints]]:
@@ -308,7 +423,7 @@ class Session:
         for state, count in self.tables[at].newly_lost():
             last = max(events, key=lambda a: int(a.t1.max(initial=-FOREVER)), default=None)
             row = -1 if last is None or not len(last) else int(last.row[np.argmax(last.t1)])
-            names = sorted({self.index.subscriptions[s].name for s in subscriptions_after(level, state)})
+            names = sorted({self.index.names[s] for s in subscriptions_after(level, state)})
             reason = (
                 f"{count} of the oldest runs dropped, because more than {state.quota} wait for the event at place "
                 f"{state.place + 1}"
@@ -318,7 +433,7 @@ class Session:
             )
 
     def _unions(self, level: LevelIndex, streams: dict[str, list[Arrivals]]) -> None:
-        for union in level.level.unions:
+        for union in level.unions:
             parts: list[Arrivals] = []
             for side, test in zip(union.sides, level.sides[union.name], strict=True):
                 for a in streams.get(side.stream, ()):
@@ -348,7 +463,7 @@ class Session:
         events = [(s, a, p) for (s, a), p in zip(parts, places, strict=True)]
         rows = table.advance(events, len(order), hits, closed, pending)
         for t in pending.troubles:
-            names = () if t.about is None else subscribers(level, t.about, self.index.subscriptions)
+            names = () if t.about is None else subscribers(level, t.about, self.index.names)
             self._report(t.arrivals, t.row, t.reason, t.code, names)
         return rows
 
@@ -372,14 +487,12 @@ class Session:
 
     def runs(self) -> dict[str, int]:
         """How many runs wait for each subscription that has some."""
-        subscriptions = self.index.subscriptions
+        names = self.index.names
         counted = [table.by_subscription() for table in self.tables]
-        return {subscriptions[s].name: n for found in counted for s, n in sorted(found.items()) if self.index.alive[s]}
+        return {names[s]: n for found in counted for s, n in sorted(found.items()) if self.index.alive[s]}
 
 
-def subscribers(
-    level: LevelIndex, about: int | Sequence[Edge], subscriptions: Sequence[Subscription]
-) -> tuple[str, ...]:
+def subscribers(level: LevelIndex, about: int | Sequence[Edge], names: Sequence[str]) -> tuple[str, ...]:
     """The subscriptions that look at a static predicate, or lie behind some edges, by name."""
     found: set[int] = set()
     if isinstance(about, int):
@@ -389,7 +502,7 @@ def subscribers(
                     found.update(s for p in target.accepts for s in level.producers[p].subscriptions)
     else:
         found.update(s for edge in about for s in subscriptions_behind(level, edge))
-    return tuple(sorted({subscriptions[s].name for s in found}))
+    return tuple(sorted({names[s] for s in found}))
 
 
 def _renamed(a: Arrivals, union: Joined) -> Arrivals:

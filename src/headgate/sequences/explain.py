@@ -140,7 +140,7 @@ def runs_alive(session: Session) -> dict[str, int]:
     found: dict[str, int] = {}
     for at, level in enumerate(session.index.levels):
         table = session.tables[at]
-        counts = {id(s): int(c) for s, c in zip(level.numbered.states, table.waiting(), strict=True)}
+        counts = {id(s): int(c) for s, c in zip(level.states, table.waiting(), strict=True)}
         counts |= {id(s): len(table.stepper.runs[s.number]) for s in level.interpreted.states}
         for automaton in (level.compiled, level.interpreted):
             for target in automaton.targets:
@@ -156,7 +156,7 @@ def dropped(session: Session) -> dict[str, int]:
     found: dict[str, int] = {}
     for at, level in enumerate(session.index.levels):
         table = session.tables[at]
-        lost = {id(s): int(c) for s, c in zip(level.numbered.states, table.lost(), strict=True) if c}
+        lost = {id(s): int(c) for s, c in zip(level.states, table.lost(), strict=True) if c}
         lost |= {id(level.interpreted.states[n]): c for n, c in table.stepper.dropped.items()}
         for automaton in (level.compiled, level.interpreted) if lost else ():
             for target in automaton.targets:

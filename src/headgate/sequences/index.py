@@ -145,17 +145,47 @@ def _no_start(path: Path) -> Path | None:
     raise AssertionError(path)
 
 
-@dataclass
+Folds = tuple[tuple[int, tuple[Accumulator, ...]], ...]
+"""The accumulators of a run, by place."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where runs of the kernel are accepted, by the number of the target: the last place bound, which of `folds` it
+    has, and the producers that accept, those of target i from accept_from[i] to accept_from[i + 1]."""
+
+    place: Ints
+    fold: Ints
+    folds: tuple[Folds, ...]
+    accept_from: Ints
+    accepts: Ints
+
+    def accepting(self, target: int) -> Ints:
+        return self.accepts[self.accept_from[target] : self.accept_from[target + 1]]
+
+
+@dataclass(frozen=True)
 class Numbered:
-    """Tables with the states and targets they number, and the streams whose events they read."""
+    """What the kernel runs on."""
 
     tables: Tables
-    states: list[State]
-    targets: list[Target]
+    ends: Ends
+
+    def folds(self, state: int) -> Folds:
+        """The accumulators of a run that waits at a state: those at the end of any of its edges."""
+        edge = self.tables.nodes[state, tables.EDGE_FROM]
+        return self.ends.folds[self.ends.fold[self.tables.edges[edge, tables.EDGE_TARGET]]]
 
 
 def number(automaton: Automaton, programs: Programs) -> Numbered:
     return _Numbering(automaton, programs).build()
+
+
+def numbered_parts(automaton: Automaton) -> tuple[list[State], list[Target]]:
+    """The states and targets in the order in which the tables number them: only what leads to an accepted run."""
+    useful = _useful(automaton)
+    targets = [t for t in automaton.targets if t.number in useful]
+    return [s for t in targets for s in t.states.values() if _leads(s, useful)], targets
 
 
 class _Numbering:
@@ -164,10 +194,8 @@ class _Numbering:
         self._programs = programs
         self._code: list[Instruction] = []
         self._known: dict[tuple[Instruction, ...], int] = {}
-        useful = _useful(automaton)
-        self._targets = [t for t in automaton.targets if t.number in useful]
-        self._states = [s for t in self._targets for s in t.states.values() if _leads(s, useful)]
-        self._useful = useful
+        self._states, self._targets = numbered_parts(automaton)
+        self._useful = {t.number for t in self._targets}
         self._state_number = {id(s): i for i, s in enumerate(self._states)}
         self._target_number = {id(t): i for i, t in enumerate(self._targets)}
 
@@ -248,7 +276,22 @@ class _Numbering:
             width=-(-(tables.HANDLES + places + cells) // _LINE) * _LINE,
         )
         code = np.array(self._code or [(0, 0, 0, 0, 0)], np.int64)
-        return Numbered(made._replace(code=code), states, self._targets)
+        return Numbered(made._replace(code=code), self._ends())
+
+    def _ends(self) -> Ends:
+        folds: dict[tuple[object, ...], tuple[int, Folds]] = {}
+        fold = []
+        for t in self._targets:
+            # Of a hundred thousand targets few differ in this, and those that do not have the same objects.
+            key = tuple((place, id(accumulators)) for place, accumulators in t.folds)
+            fold.append(folds.setdefault(key, (len(folds), t.folds))[0])
+        return Ends(
+            _ints(t.place for t in self._targets),
+            _ints(fold),
+            tuple(f for _, f in folds.values()),
+            _offsets(len(t.accepts) for t in self._targets),
+            _ints(p for t in self._targets for p in t.accepts),
+        )
 
     def _edge_table(
         self, edges: Sequence[Edge], programs: Sequence[list[Instruction] | None], state_from: Ints

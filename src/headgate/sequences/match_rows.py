@@ -18,6 +18,7 @@ from headgate.predicates.rows import Value, compile_value
 from headgate.schema import Kind, Type
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Target
+from headgate.sequences.index import Ends, Folds
 from headgate.sequences.memory import Memory
 from headgate.sequences.spine import Spine
 from headgate.sequences.stepper import Run, View
@@ -31,11 +32,11 @@ class Rows:
         self,
         memory: Memory,
         out: Ints,
-        targets: Sequence[Target],
+        ends: Ends,
         cells_at: int,
         others: Sequence[tuple[Target, Run]],
     ) -> None:
-        self._targets = targets
+        self._ends = ends
         self._others = others
         self._cells_at = cells_at
         handles = out[:, HANDLES:cells_at]
@@ -52,10 +53,16 @@ class Rows:
     def __len__(self) -> int:
         return len(self._out) + len(self._others)
 
-    def target(self, i: int) -> Target:
+    def accepting(self, i: int) -> list[int]:
+        """The producers that accept a row."""
         if i < len(self._out):
-            return self._targets[int(self._out[i, NODE])]
-        return self._others[i - len(self._out)][0]
+            return [int(p) for p in self._ends.accepting(int(self._out[i, NODE]))]
+        return self._others[i - len(self._out)][0].accepts
+
+    def _folds(self, i: int) -> Folds:
+        if i < len(self._out):
+            return self._ends.folds[int(self._ends.fold[int(self._out[i, NODE])])]
+        return self._others[i - len(self._out)][0].folds
 
     def times(self) -> tuple[Ints, Ints]:
         t0 = [run.t0 for _, run in self._others]
@@ -86,17 +93,16 @@ class Rows:
             moved = tuple(self._moved[h] if h >= 0 else -1 for h in run.handles)
             return Run(run.t0, run.t1, moved, run.states)
         row = self._out[i]
-        target = self._targets[int(row[NODE])]
         cell = self._cells_at
         states = []
-        for _, accumulators in target.folds:
+        for _, accumulators in self._folds(i):
             known = []
             for a in accumulators:
                 width = WIDTH[a.function]
                 known.append(tuple(self._cell(row, cell + 2 * w, a.type if width == 1 else None) for w in range(width)))
                 cell += 2 * width
             states.append(tuple(known))
-        handles = tuple(int(h) for h in row[HANDLES : HANDLES + target.place + 1])
+        handles = tuple(int(h) for h in row[HANDLES : HANDLES + int(self._ends.place[int(row[NODE])]) + 1])
         return Run(int(row[T0]), int(row[T1]), handles, tuple(states))
 
     def _cell(self, row: Ints, at: int, kind: Type | None) -> Any:
@@ -106,18 +112,18 @@ class Rows:
         return float(row[at + 1 : at + 2].view(np.float64)[0]) if row[at] == FLOAT else None
 
     def view(self, i: int) -> View:
-        run, target = self.run(i), self.target(i)
-        return View(self.memory, run, target.folds, now=run.t1)
+        run = self.run(i)
+        return View(self.memory, run, self._folds(i), now=run.t1)
 
     def key(self, i: int) -> bytes:
         """The bound events, the aggregates and the interval as bytes: what makes two runs one."""
-        run, target = self.run(i), self.target(i)
+        run = self.run(i)
         parts = [struct.pack("<qq", run.t0, run.t1)]
         parts += [
             b"-" if handle < 0 else b"e" + int(self.memory.identity[handle]).to_bytes(8, "little")
             for handle in run.handles
         ]
-        for (place, _), states in zip(target.folds, run.states, strict=True):
+        for (place, _), states in zip(self._folds(i), run.states, strict=True):
             parts.append(struct.pack("<q", place) + repr(states).encode())
         return b"".join(parts)
 

@@ -52,7 +52,7 @@ class Matches:
         others = [
             (i, s)
             for i in range(len(targets), len(rows))
-            for p in rows.target(i).accepts
+            for p in rows.accepting(i)
             for s in level.producers[p].subscriptions
         ]
         if others:
@@ -62,8 +62,8 @@ class Matches:
         first, last = rows.first_and_last()
         keep = self._index.alive[subscription]
         for i in np.flatnonzero(self._index.recent[subscription]):
-            since = self._index.subscriptions[int(subscription[i])].since
-            keep[i] = since is None or starts_after(self._index, level, rows, int(first[row[i]]), since)
+            since = self._index.since[int(subscription[i])]
+            keep[i] = starts_after(self._index, level, rows, int(first[row[i]]), since)
         row, subscription = row[keep], subscription[keep]
         memory = rows.memory
         self._parts.append(
@@ -82,7 +82,7 @@ class Matches:
         return self
 
     def name(self, i: int) -> str:
-        return self._index.subscriptions[int(self.subscription[i])].name
+        return self._index.names[int(self.subscription[i])]
 
     def output(self, i: int) -> dict[str, Any]:
         level, rows = self._rows[int(self._level[i])]

@@ -30,6 +30,12 @@ class Lists:
     offsets: Ints
     values: Ints
 
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[int]]) -> Lists:
+        offsets = np.zeros(len(lists) + 1, np.int64)
+        np.cumsum([len(found) for found in lists], out=offsets[1:])
+        return cls(offsets, np.array([v for found in lists for v in found], np.int64))
+
     @property
     def events(self) -> Ints:
         """The event of each value."""

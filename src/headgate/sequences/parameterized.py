@@ -7,6 +7,7 @@ holes. A `Parameterized` predicate stands for the whole tree, compares and hashe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,10 +37,27 @@ class Parameterized(Node):
         return isinstance(other, Parameterized) and self.skeleton is other.skeleton and self.values == other.values
 
     def __repr__(self) -> str:
-        return repr(self.node())
+        pieces = _shown_skeleton(self.skeleton)
+        if pieces is None:
+            return repr(self.node())
+        return "".join([p if isinstance(p, str) else repr(self.values[p]) for p in pieces])
 
     def node(self) -> Node:
         return put_in(self.skeleton, self.values)
+
+
+_HOLE = re.compile(r"Hole\(token=(\d+), form='\w*'\)")
+_shown: dict[int, list[str | int] | None] = {}
+
+
+def _shown_skeleton(skeleton: Node) -> list[str | int] | None:
+    """The text of a skeleton, cut at its holes, whose numbers stand between; None if a text in it looks like a hole."""
+    if id(skeleton) not in _shown:
+        texts = [n.value for n in ast.walk(skeleton) if isinstance(n, ast.Literal) and isinstance(n.value, str)]
+        cut = _HOLE.split(repr(skeleton))
+        pieces: list[str | int] = [int(p) if i % 2 else p for i, p in enumerate(cut)]
+        _shown[id(skeleton)] = None if any("Hole(" in t for t in texts) else pieces
+    return _shown[id(skeleton)]
 
 
 def plain(node: Node) -> Node:
@@ -78,5 +96,9 @@ def part(node: Node) -> Part:
             return ast.Literal(Hole(tokens.setdefault(n.value.token, len(tokens)), n.value.form), at=n.at)
         return None
 
-    skeleton = rewrite(node, change)
-    return Part(_skeletons.setdefault(skeleton, skeleton), tuple(tokens))
+    return Part(intern(rewrite(node, change)), tuple(tokens))
+
+
+def intern(skeleton: Node) -> Node:
+    """The one tree that stands for all that are equal to it."""
+    return _skeletons.setdefault(skeleton, skeleton)

@@ -70,20 +70,28 @@ class Level:
     inputs: dict[str, Schema] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Known:
+    """What a plan tells those that run above it: the schemas of all streams and of base streams, which streams nested
+    patterns give and which are published, the level from which each can be read, and how much there is below."""
+
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
+    base: Mapping[str, Schema] = field(default_factory=dict)
+    anonymous: tuple[str, ...] = ()
+    published: tuple[str, ...] = ()
+    reach: Mapping[str, int] = field(default_factory=dict)
+    height: int = 0
+    count: int = 0
+
+
 class Levels:
     """The plan of a book's patterns; or of some more of them, which run in levels above those of a plan `below`."""
 
     def __init__(self, subscriptions: Sequence[Subscription], below: Levels | None = None) -> None:
         self.subscriptions = list(subscriptions)
-        self.schemas: dict[str, Schema] = {} if below is None else dict(below.schemas)
-        self.base: dict[str, Schema] = {} if below is None else dict(below.base)
         self.levels: list[Level] = []
-        self.anonymous: set[str] = set() if below is None else set(below.anonymous)
-        self.published: set[str] = set() if below is None else set(below.published)
-        self._reach: dict[str, int] = {} if below is None else dict(below._reach)
         self._placed: dict[int, int] = {}
-        self._first_level = 0 if below is None else below.height
-        self._first_number = 0 if below is None else below.count
+        self._start(Known() if below is None else below.known)
         spines = {str(i): s.spine for i, s in enumerate(self.subscriptions)}
         published = {s.spine.publish: s.spine.schema for s in self.subscriptions if s.spine.publish is not None}
         if twice := self.published & published.keys():
@@ -99,6 +107,26 @@ class Levels:
             for i in map(int, level):
                 self._settle(i)
         self._times()
+
+    def _start(self, known: Known) -> None:
+        self.schemas: dict[str, Schema] = dict(known.schemas)
+        self.base: dict[str, Schema] = dict(known.base)
+        self.anonymous: set[str] = set(known.anonymous)
+        self.published: set[str] = set(known.published)
+        self._reach: dict[str, int] = dict(known.reach)
+        self._first_level, self._first_number = known.height, known.count
+
+    @classmethod
+    def of(cls, known: Known) -> Levels:
+        """A plan that was made elsewhere, for those that run above it."""
+        made = cls(())
+        made._start(known)
+        return made
+
+    @property
+    def known(self) -> Known:
+        names = tuple(sorted(self.anonymous)), tuple(sorted(self.published))
+        return Known(self.schemas, self.base, *names, self._reach, self.height, self.count)
 
     @property
     def height(self) -> int:

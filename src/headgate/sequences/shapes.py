@@ -13,7 +13,7 @@ graphs, which may share variables. Such a text is resolved as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from headgate.language.catalogue import Catalogue
 from headgate.language.forms import fill
 from headgate.language.parser import template
 from headgate.language.tokens import Tokens, tokenise
+from headgate.schema import Path
 from headgate.sequences.algebra import simplify
 from headgate.sequences.parameterized import Part, part
 from headgate.sequences.scopes import check_pattern
@@ -34,6 +35,7 @@ _LOOSE = ast.Compare | ast.Between | ast.In
 _FIXED = ast.Duration | ast.Span | ast.Instant | ast.Call | ast.Variable | ast.Graph | ast.Function
 _LATE = ast.Call | ast.Variable | ast.Graph
 Key = tuple[object, ...]
+Starts = Mapping[Path, Path | None]
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,23 @@ class Forms:
         return [outline, *((outline, k, *[raws[i] for i in inner]) for k, inner in enumerate(form.predicates))]
 
 
+@dataclass(frozen=True, eq=False)
+class _Added:
+    """What a predicate adds to an outline: conjuncts, holes and all, to some of the spine's predicates (by the order of
+    `_predicates_of`), and for each step that it makes read `$`, where that starts."""
+
+    conjuncts: list[tuple[int, Node]]
+    starts: list[tuple[int, Starts]]
+
+
 @dataclass(frozen=True)
 class _Outline:
-    """The spine of a pattern in which every predicate is TRUE, and what each known predicate adds: to which of the
-    spine's predicates (`_predicates_of`) which conjuncts, holes and all."""
+    """The spine of a pattern in which every predicate is TRUE, and what each known predicate adds."""
 
     tree: Node
     spine: Spine
     own: list[Node]
-    known: list[dict[Key, list[tuple[int, Node]]]]
+    known: list[dict[Key, _Added]]
 
 
 @dataclass
@@ -105,6 +115,7 @@ class Shapes:
         self._forms = Forms()
         self._outlines: dict[Key, _Outline | None] = {}
         self._whole: dict[Key, _Fixed] = {}
+        self._started: dict[tuple[int, int], tuple[Starts, Starts, Starts]] = {}
         self._joined: dict[tuple[int, ...], tuple[list[Node], Part]] = {}
 
     def spine(self, text: str) -> Spine:
@@ -122,19 +133,22 @@ class Shapes:
 
         if outline is not None:
             nodes = [[node] for node in outline.own]
+            starts: list[Starts] = [step.starts for step in outline.spine.steps]
             for k, inner in enumerate(form.predicates):
                 own = tuple([raws[i] for i in inner])
                 adds = outline.known[k].get(own)
                 if adds is None:
                     adds = outline.known[k][own] = self._added(outline, k, tokens, form)
-                for at, node in adds:
+                for at, node in adds.conjuncts:
                     nodes[at].append(node)
-            return _filled(outline.spine, [self._join(n) for n in nodes], value)
+                for at, more in adds.starts:
+                    starts[at] = self._both(starts[at], more)
+            return _filled(outline.spine, [self._join(n) for n in nodes], starts, value)
         whole = form.whole(tokens)
         fixed = self._whole.get(whole)
         if fixed is None:
             fixed = self._whole[whole] = self._fixed(tokens, form)
-        return _filled(fixed.spine, fixed.parts, value)
+        return _filled(fixed.spine, fixed.parts, [step.starts for step in fixed.spine.steps], value)
 
     def _join(self, nodes: list[Node]) -> Part:
         """The conjunction of nodes that live as long as their outline does."""
@@ -143,6 +157,13 @@ class Shapes:
         if known is None:
             known = self._joined[key] = nodes, part(conjunction(nodes))
         return known[1]
+
+    def _both(self, one: Starts, other: Starts) -> Starts:
+        key = (id(one), id(other))
+        known = self._started.get(key)
+        if known is None:
+            known = self._started[key] = one, other, {**one, **other}
+        return known[2]
 
     def _outline(self, tokens: Tokens, form: _Form) -> _Outline | None:
         """None where predicates cannot be resolved one by one."""
@@ -154,7 +175,7 @@ class Shapes:
         spine = simplify(scoped.spine, self._missing)
         return _Outline(filled, spine, _predicates_of(spine), [{} for _ in form.predicates])
 
-    def _added(self, outline: _Outline, k: int, tokens: Tokens, form: _Form) -> list[tuple[int, Node]]:
+    def _added(self, outline: _Outline, k: int, tokens: Tokens, form: _Form) -> _Added:
         """What the predicate number k of a text adds to the outline."""
         predicate = fill(list(_predicates(template(tokens).tree))[k], _leaf(tokens, form))
         body = _with_predicates(outline.tree, lambda i, node: predicate if i == k else node)
@@ -164,14 +185,15 @@ class Shapes:
             # Loose constants make no text wrong, but a problem is told with the constants of the text.
             self._check(template(tokens).fill(tokens), tokens)
             raise AssertionError(f"the predicate {k} of {tokens.source!r} is wrong by itself alone")
-        found = zip(outline.own, _predicates_of(simplify(scoped.spine, self._missing)), strict=True)
+        spine = simplify(scoped.spine, self._missing)
         added = []
-        for at, (before, after) in enumerate(found):
+        for at, (before, after) in enumerate(zip(outline.own, _predicates_of(spine), strict=True)):
             known = set(conjuncts(before))
             fresh = [c for c in conjuncts(after) if c not in known]
             if fresh:
                 added.append((at, conjunction(fresh)))
-        return added
+        steps = zip(outline.spine.steps, spine.steps, strict=True)
+        return _Added(added, [(at, new.starts) for at, (old, new) in enumerate(steps) if new.starts != old.starts])
 
     def _fixed(self, tokens: Tokens, form: _Form) -> _Fixed:
         tree = template(tokens)
@@ -286,12 +308,12 @@ def _predicates_of(spine: Spine) -> list[Node]:
     return [spine.start.where, *(node for step in spine.steps for node in (step.theta, step.keep, step.after))]
 
 
-def _filled(spine: Spine, parts: list[Part], value: Callable[[int], Any]) -> Spine:
+def _filled(spine: Spine, parts: list[Part], starts: list[Starts], value: Callable[[int], Any]) -> Spine:
     nodes = iter([p.fill(value) if p.tokens else p.skeleton for p in parts])
     start = spine.start
     start = Source(start.origin, next(nodes), start.schema, start.alias)
     steps = []
-    for s in spine.steps:
+    for s, begin in zip(spine.steps, starts, strict=True):
         theta, keep, after = next(nodes), next(nodes), next(nodes)
-        steps.append(Step(s.kind, s.source, theta, keep, s.accumulators, s.within, after, s.starts))
+        steps.append(Step(s.kind, s.source, theta, keep, s.accumulators, s.within, after, begin))
     return Spine(start, tuple(steps), spine.items, spine.publish, spine.schema, spine.rewritten)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.errors import PlanError
+
 Ints = NDArray[np.int64]
 Bits = NDArray[np.uint8]
 
@@ -66,6 +68,42 @@ class Tables(NamedTuple):
     least_quota: int
     cells_at: int
     width: int
+
+
+def check(p: Tables, slots: int, streams: int, targets: int) -> None:
+    """Refuses tables whose numbers point outside them: the kernel does not look."""
+    nodes, edges, groups, starts = len(p.nodes), len(p.edges), len(p.groups), len(p.starts)
+    matrices = ((p.code, 5), (p.nodes, 16), (p.accs, 4), (p.edges, 6), (p.groups, 2), (p.starts, 6), (p.slots, 4))
+    good = all(m.ndim == 2 and m.shape[1] == width for m, width in matrices)
+    good = good and len(p.slots) == len(p.roles) == slots and len(p.quotas) == nodes and len(p.edge_slots) == edges
+    good = good and len(p.open_from) == len(p.free_from) == streams + 1 and 14 <= p.cells_at <= p.width
+    if not good:
+        raise PlanError("the plan is damaged: the tables of its sequences do not fit together")
+    inside = [
+        (p.nodes[:, [THETA, KEEP]], -1, len(p.code)),
+        (p.nodes[:, GROUP], 0, groups),
+        (p.nodes[:, KIND], NEXT_STEP, ABSENT_STEP + 1),
+        (p.nodes[:, [EDGE_FROM, EDGE_TO]], 0, edges + 1),
+        (p.nodes[:, [ACC_FROM, ACC_TO]], 0, len(p.accs) + 1),
+        (p.nodes[:, PLACE], 0, p.cells_at - HANDLES),
+        (p.nodes[:, KEEP_SLOT], -1, slots),
+        (p.accs[:, ACC_CELL], p.cells_at, max(p.width - 1, p.cells_at)),
+        (p.accs[:, [ACC_OPERAND, ACC_START]], -1, len(p.code)),
+        (p.slots[:, [GROUP_FROM, GROUP_TO]], 0, groups + 1),
+        (p.slots[:, [START_FROM, START_TO]], 0, starts + 1),
+        (p.open_from, 0, groups + 1),
+        (p.free_from, 0, starts + 1),
+    ]
+    for table in (p.edges, p.starts):
+        inside += [
+            (table[:, EDGE_SLOT], -1, slots),
+            (table[:, EDGE_PROGRAM], -1, len(p.code)),
+            (table[:, EDGE_TARGET], 0, targets),
+            (table[:, [EDGE_STATE_FROM, EDGE_STATE_TO]], 0, nodes + 1),
+        ]
+    for numbers, least, end in inside:
+        if numbers.size and (numbers.min() < least or numbers.max() >= end):
+            raise PlanError("the plan is damaged: a table of its sequences points outside itself")
 
 
 class Batch(NamedTuple):

@@ -105,7 +105,7 @@ def match(
     session = next(iter(frames.values())).sparkSession
     made, sequences = parted(subs, shard)
     book = None if sequences is None else SequenceBook.of(sequences, buckets)
-    shipped = Shipped.of(ship(made, session, folder=plans, sequences=sequences), made, book)
+    shipped = Shipped.of(ship(made, session, folder=plans, sequences=book), made, book)
     named = {_stream(s, shipped): frame for s, frame in frames.items()}
     ids = event_id if isinstance(event_id, Mapping) else dict.fromkeys(named, event_id)
     if book is None:

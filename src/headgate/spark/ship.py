@@ -31,11 +31,12 @@ from headgate.plan import Plan
 from headgate.spark import cache, learned
 from headgate.spark.cache import Fetch, Filed
 from headgate.spark.session import is_connect, is_local
+from headgate.spark.stateful.book import SequenceBook
 from headgate.store import Store
 
 SETTING = "spark.headgate.plans"
 _SESSION, _STORE = "session:", "store:"
-_filed: dict[int, tuple[weakref.ref[Plan], Filed]] = {}
+_filed: dict[int, tuple[weakref.ref[Plan | SequenceBook], Filed]] = {}
 _added: weakref.WeakKeyDictionary[SparkSession, set[str]] = weakref.WeakKeyDictionary()
 
 
@@ -70,7 +71,7 @@ def ship(
     folder: str | None = None,
     beside_driver: bool = False,
     store: Store | None = None,
-    sequences: Plan | None = None,
+    sequences: SequenceBook | None = None,
 ) -> Shipment:
     """Put plans where the workers of a session find them.
 
@@ -81,8 +82,8 @@ def ship(
     filed = tuple(_file(plan, where) for plan in plans)
     names = cache.keep(partial(_write_names, sorted(gone)), where) if gone else None
     stateful = None if sequences is None else _file(sequences, where)
-    called = packed_operators(plans if sequences is None else (*plans, sequences))
-    learned.share(plans if sequences is None else (*plans, sequences), called, where)
+    called = packed_operators(plans)
+    learned.share(plans, called, where)
     every = (*filed, *(f for f in (names, stateful) if f is not None))
     if where is not None:
         return Shipment(filed, names, (str(where.absolute()),), called, stateful)
@@ -104,11 +105,12 @@ def obtain(shipment: Shipment) -> tuple[list[Plan], pa.Array[Any] | None]:
     return [cache.plan(filed, fetches, shipment.operators) for filed in shipment.plans], names
 
 
-def obtain_sequences(shipment: Shipment) -> Plan:
-    """In a worker: the plan of the sequences."""
+def obtain_sequences(shipment: Shipment) -> SequenceBook:
+    """In a worker: the sequences."""
     assert shipment.sequences is not None
     fetches = [(origin, _fetch(origin)) for origin in shipment.origins]
-    return cache.plan(shipment.sequences, fetches, shipment.operators)
+    operators = operator_pickling.unpack(shipment.operators) if shipment.operators else ()
+    return SequenceBook.open(cache.path(shipment.sequences, fetches), operators)
 
 
 def packed_operators(plans: Sequence[Plan]) -> bytes:
@@ -117,7 +119,7 @@ def packed_operators(plans: Sequence[Plan]) -> bytes:
     return operator_pickling.pack(known.values()) if known else b""
 
 
-def _file(plan: Plan, where: Path | None) -> Filed:
+def _file(plan: Plan | SequenceBook, where: Path | None) -> Filed:
     """A plan is written once for each place, however often it is shipped."""
     known = _filed.get(id(plan))
     if known is not None and known[0]() is plan and _there(known[1], where):

@@ -170,9 +170,10 @@ def start(
         listener = Listener(name, numbers)
         spark.streams.addListener(listener)
     if timing is not None:
-        batches.publisher = Publisher(book, spark, str(checkpoint), plans, follower)
+        batches.publisher = Publisher(book, spark, str(checkpoint), plans, follower, stateful)
         operators = packed_operators(parts.plans)
-        following = Following(book.url, batches.claimed().query, batches.checkpoint, operators, sequences != "only")
+        query = batches.claimed().query
+        following = Following(book.url, query, batches.checkpoint, operators, sequences != "only", stateful)
         whole = _sequenced(frames, ids, json, batches, timing, stateful, following)
         batches.publisher.publish()
     else:

@@ -27,6 +27,7 @@ from headgate.spark.checkpoint import folder_of
 from headgate.spark.follow import Follower
 from headgate.spark.shards import Parts
 from headgate.spark.ship import Shipment, ship
+from headgate.spark.stateful.book import SequenceBook
 from headgate.store import Store
 
 log = logging.getLogger("headgate.spark")
@@ -47,6 +48,7 @@ class Following:
     operators: bytes = b""
     stateless: bool = True
     """Whether what needs no state is matched too."""
+    buckets: int = 0
 
     def now(self) -> Shipment:
         """The plans of the batch that this task belongs to."""
@@ -75,15 +77,15 @@ class Following:
             # The files of an old version may be gone: it is compiled again from the store.
             operators = operator_pickling.unpack(self.operators) if self.operators else ()
             follower = Follower(Store(self.store, tuple(operators)), stateless=self.stateless)
-            return _filed(follower.at(version), self.operators)
+            return _filed(follower.at(version), self.operators, self.buckets)
         finally:
             store.close()
 
 
-def _filed(parts: Parts, operators: bytes) -> Shipment:
+def _filed(parts: Parts, operators: bytes, buckets: int) -> Shipment:
     """A shipment for this host alone."""
     plans = tuple(cache.keep(plan.save) for plan in parts.plans)
-    stateful = None if parts.sequences is None else cache.keep(parts.sequences.save)
+    stateful = None if parts.sequences is None else cache.keep(SequenceBook.of(parts.sequences, buckets).save)
     if parts.gone:
         raise EnvironmentProblem("a version that was made anew has names that are gone")
     return Shipment(plans, None, (), operators, stateful)
@@ -100,13 +102,20 @@ class Publisher:
     """On the driver: publishes every version of the book, as soon as it is there and its plans are with the workers."""
 
     def __init__(
-        self, store: Store, spark: SparkSession, checkpoint: str, plans: str | None, follower: Follower
+        self,
+        store: Store,
+        spark: SparkSession,
+        checkpoint: str,
+        plans: str | None,
+        follower: Follower,
+        buckets: int,
     ) -> None:
         self._store = store
         self._spark = spark
         self._checkpoint = checkpoint
         self._plans = plans
         self._follower = follower
+        self._buckets = buckets
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self.version = -1
@@ -126,7 +135,7 @@ class Publisher:
                     folder=self._plans,
                     beside_driver=True,
                     store=self._store,
-                    sequences=parts.sequences,
+                    sequences=None if parts.sequences is None else SequenceBook.of(parts.sequences, self._buckets),
                 )
                 _write(self._checkpoint, version, sent)
                 self.version, self.parts, self.bytes = version, parts, sent.bytes

@@ -17,7 +17,7 @@ _PAIRED = " stock NEXT {$2.name = $1.name} stock) NEXT {name = $1.p} stock"
 
 def groups(**texts: str) -> dict[str, str]:
     book = SequenceBook.of(book_of(texts, [STOCK, NEWS]).compile(), 4)
-    return {s.name: p.group for s, p in zip(book.subscriptions, book.placed, strict=True)}
+    return {name: p.group for name, p in book.placed.items()}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_sequence_is_keyed_if_every_step_must_agree_in_one_attribute(text: str
 
 def test_in_default_mode_a_missing_value_may_equal_another_so_nothing_is_keyed() -> None:
     book = SequenceBook.of(book_of({"s": PAIR}, [STOCK], "default").compile(), 4)
-    assert book.placed[0].group == "global"
+    assert book.placed["s"].group == "global"
 
 
 def test_a_producer_and_its_consumer_share_a_group_if_the_key_is_published() -> None:

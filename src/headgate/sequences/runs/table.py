@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headgate.sequences.automaton import Edge, State
+from headgate.sequences.automaton import Automaton, Edge, State
 from headgate.sequences.kernels import advance
 from headgate.sequences.match_rows import Rows
 from headgate.sequences.memory import Arrivals, Memory
@@ -56,7 +56,7 @@ class RunTable:
         ]
         self.memory = Memory(layout.columns, types, layout.texts)
         self._tables = level.numbered.tables
-        self.stepper = Stepper(level.interpreted, self.memory, level.joint)
+        self.stepper = Stepper(level.interpreted if level.slow else Automaton(), self.memory, level.joint)
         scalars = np.zeros(SCALARS, np.int64)
         scalars[FREE], scalars[MASK] = -1, _ROOM - 1
         self.runs = Runs(
@@ -102,7 +102,7 @@ class RunTable:
             pairs = Pairs(self._level.joint, first, [(a, at) for _, a, at in parts], pending)
             found = self.stepper.advance(_epochs(memory, first, hit_from, slots, pending), closed, pairs)
             others = [(a.target, a.run) for a in found]
-        rows = Rows(memory, out, self._level.numbered.targets, self._tables.cells_at, others)
+        rows = Rows(memory, out, self._level.numbered.ends, self._tables.cells_at, others)
         self._settle(batch, first, mark, closed)
         return rows
 
@@ -151,17 +151,17 @@ class RunTable:
     def waiting(self) -> Ints:
         """How many runs of the kernel wait at each state."""
         nodes = self.runs.rows[: self.runs.scalars[HIGH], NODE]
-        return np.bincount(nodes[nodes >= 0], minlength=len(self._level.numbered.states))
+        return np.bincount(nodes[nodes >= 0], minlength=len(self._tables.nodes))
 
     def lost(self) -> Ints:
         """How many runs of the kernel each state has lost to its quota."""
         lists = self.runs.lists
-        return lists[:, LOST] if len(lists) else np.zeros(len(self._level.numbered.states), np.int64)
+        return lists[:, LOST] if len(lists) else np.zeros(len(self._tables.nodes), np.int64)
 
     def newly_lost(self) -> Iterator[tuple[State, int]]:
         """The states that have lost runs to their quota since this was last asked, and how many."""
         lost = self.lost()
-        found = [(self._level.numbered.states[n], int(lost[n])) for n in np.flatnonzero(lost)]
+        found = [(self._level.states[n], int(lost[n])) for n in np.flatnonzero(lost)]
         found += [(self._level.interpreted.states[n], count) for n, count in self.stepper.dropped.items()]
         for state, count in found:
             if more := count - self._told.get(id(state), 0):
@@ -170,7 +170,8 @@ class RunTable:
 
     def by_subscription(self) -> dict[int, int]:
         """How many runs wait on the way to each subscription; those that several share are counted for each."""
-        counts = {id(s): int(c) for s, c in zip(self._level.numbered.states, self.waiting(), strict=True) if c}
+        waiting = self.waiting()
+        counts = {id(self._level.states[n]): int(waiting[n]) for n in np.flatnonzero(waiting)}
         for n, runs in self.stepper.runs.items():
             if runs:
                 counts[id(self._level.interpreted.states[n])] = len(runs)

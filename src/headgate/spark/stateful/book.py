@@ -1,4 +1,4 @@
-"""The sequences of a plan as the workers run them: by group, each compiled when first asked for.
+"""The sequences of a plan as the workers run them: by group, compiled on the driver, opened from a file by workers.
 
 A keyed group has one index, the same in every bucket; what is global is dealt out over the buckets by component, so that
 each bucket has an index of its own. An index also holds the producers its subscriptions read from; where these belong to
@@ -7,31 +7,38 @@ another group they publish here, and their matches are told there.
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from copy import copy
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import orjson
+import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
+from headgate.errors import PlanError
 from headgate.language.catalogue import Catalogue
-from headgate.plan import Entry, Plan
-from headgate.plan.compile_context import CompileContext
+from headgate.plan import Entry, Plan, file
+from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.segment import collector_paused
 from headgate.schema import Kind, Path
 from headgate.sequences.engine import Index
-from headgate.sequences.publish_levels import Subscription
-from headgate.sequences.shapes import Shapes
+from headgate.sequences.saved import SavedIndex, open_index, save_index
 from headgate.spark.gc_freeze import mark_long_lived
 from headgate.spark.stateful.groups import GLOBAL, Keys, Placement, placements
 
 _KEPT = 8
+_MOST_GROUPS = 256
 _books: OrderedDict[str, SequenceBook] = OrderedDict()
+_made: dict[tuple[int, int], tuple[weakref.ref[Plan], SequenceBook]] = {}
+_groups: OrderedDict[tuple[CompileContext, str], Compiled] = OrderedDict()
+"""What was compiled last, by fingerprint: a change of the book concerns few groups."""
 _lock = threading.Lock()
 
 
@@ -61,93 +68,139 @@ class Compiled:
 
     def activated(self, since: Mapping[str, int]) -> Index:
         """The index in which some subscriptions see only what comes after a time."""
-        mine = tuple(sorted((s.name, since[s.name]) for s in self.index.subscriptions if s.name in since))
+        mine = tuple(sorted((name, since[name]) for name in self.index.names if name in since))
         if not mine:
             return self.index
         if mine not in self._since:
-            made = copy(self.index)
-            made.subscriptions = [replace(s, since=since.get(s.name)) for s in self.index.subscriptions]
-            made.recent = np.array([s.since is not None for s in made.subscriptions], np.bool_)
-            self._since[mine] = made
+            self._since[mine] = self.index.activated(dict(mine))
         return self._since[mine]
+
+
+@file.know
+@dataclass(frozen=True)
+class SavedGroup:
+    group: str
+    bucket: int
+    keys: Keys
+    emits: NDArray[np.bool_]
+    fingerprint: str
+    index: SavedIndex
+
+
+@file.know
+@dataclass(frozen=True)
+class SavedBook:
+    buckets: int
+    names: Any
+    """Arrow, as are the digests and the labels."""
+    digests: Any
+    labels: Any
+    groups: tuple[SavedGroup, ...]
+
+
+Groups = Mapping[tuple[str, int], Callable[[], Compiled]]
+"""By group and bucket; the bucket is -1 where all have the same index."""
 
 
 class SequenceBook:
     def __init__(
-        self, entries: Mapping[str, Entry], catalogue: Catalogue, context: CompileContext, buckets: int
+        self,
+        buckets: int,
+        catalogue: Catalogue,
+        digests: Mapping[str, str],
+        labels: Mapping[str, str],
+        groups: Groups,
+        placed: Mapping[str, Placement] | None = None,
     ) -> None:
-        self.entries = entries
         self.buckets = buckets
-        self._catalogue = catalogue
-        self._context = context
-        shapes = {mode: Shapes(catalogue, mode) for mode in {e.missing for e in entries.values()}}
-        self.subscriptions = [Subscription(n, shapes[e.missing].spine(e.text), e.missing) for n, e in entries.items()]
-        self.placed: list[Placement] = placements(self.subscriptions)
-        self.numbers = {s.name: i for i, s in enumerate(self.subscriptions)}
-        self._compiled: dict[tuple[str, int], Compiled | None] = {}
-        self._needed: dict[tuple[str, str | None], frozenset[Path]] = {}
-        self._dealt: dict[tuple[str, int], list[int]] = {}
-        for i, placement in enumerate(self.placed):
-            bucket = bucket_of_text(placement.component, buckets) if placement.group == GLOBAL else -1
-            self._dealt.setdefault((placement.group, bucket), []).append(i)
+        self.placed = placed or {}
+        """Of a book that was compiled here: where each subscription runs, and why."""
+        self.digests = digests
+        """By name: what makes a subscription the same one as before, its text, its mode and its group."""
         self.streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
-        self._base = tuple(sorted(repr(s) for s in self.streams.values()))
+        self._catalogue = catalogue
+        self._labels = labels
+        self._groups = groups
+        self._compiled: dict[tuple[str, int], Compiled] = {}
+        self._needed: dict[tuple[str, str | None], frozenset[Path]] = {}
 
     @classmethod
     def of(cls, plan: Plan, buckets: int) -> SequenceBook:
-        found: dict[str, Entry] = {}
-        for segment, dead in zip(plan.segments, plan.dead, strict=True):
-            for slot in segment.sequence_slots.tolist():
-                if dead is None or not dead[slot]:
-                    found[segment.names[slot].as_py()] = segment.entry(slot)
-        return cls(found, plan.catalogue, plan.context, buckets)
+        """The sequences of a plan. It is made once for each plan."""
+        known = _made.get((id(plan), buckets))
+        if known is None or known[0]() is not plan:
+            key = (id(plan), buckets)
+            with collector_paused():
+                known = _made[key] = weakref.ref(plan, lambda _: _made.pop(key, None)), _compile(plan, buckets)
+        return known[1]
+
+    def save(self, path: os.PathLike[str]) -> None:
+        """Write all of it to a file, for the workers."""
+        groups = []
+        for group, bucket in self._groups:
+            made = self.compiled(group, bucket)
+            assert made is not None
+            index = save_index(made.index, file.encode)
+            groups.append(SavedGroup(group, bucket, made.keys, made.emits, made.fingerprint, index))
+        names = list(self.digests)
+        book = SavedBook(
+            self.buckets,
+            pa.array(names, pa.string()),
+            pa.array([self.digests[n] for n in names], pa.string()),
+            pa.array([self._labels.get(n) for n in names], pa.string()),
+            tuple(groups),
+        )
+        file.write({**file.definitions(self._catalogue), "book": book}, path)
+
+    @classmethod
+    def open(cls, path: os.PathLike[str], operators: Iterable[Any] = ()) -> SequenceBook:
+        parts = dict(file.read(path))
+        book = parts.pop("book", None)
+        if not isinstance(book, SavedBook):
+            raise PlanError(f"{os.fspath(path)} has no sequences for Spark", "it was written by something else")
+        context = CompileContext(operators)
+        catalogue = Catalogue(operators=Signatures(context.registry), **parts)
+        bind, static = context.bind(catalogue), context.static(catalogue)
+
+        def opened(saved: SavedGroup) -> Compiled:
+            index = open_index(saved.index, file.decode, bind, static)
+            return Compiled(saved.group, saved.keys, index, saved.emits, saved.fingerprint)
+
+        names = book.names.to_pylist()
+        labels = dict(zip(names, book.labels.to_pylist(), strict=True))
+        return cls(
+            book.buckets,
+            catalogue,
+            dict(zip(names, book.digests.to_pylist(), strict=True)),
+            {name: text for name, text in labels.items() if text is not None},
+            {(g.group, g.bucket): partial(opened, g) for g in book.groups},
+        )
 
     @cached_property
     def identity(self) -> str:
         """The same for the same subscriptions in the same groups."""
-        return xxhash.xxh3_128_hexdigest(repr([self.digest(name) for name in sorted(self.entries)]).encode())
+        return xxhash.xxh3_128_hexdigest(repr([self.digests[name] for name in sorted(self.digests)]).encode())
 
     @property
     def groups(self) -> list[str]:
-        return sorted({group for group, _ in self._dealt})
+        return sorted({group for group, _ in self._groups})
 
     def compiled(self, group: str, bucket: int) -> Compiled | None:
         """The index of a group in a bucket; None if the group has nothing there."""
         key = (group, bucket if group == GLOBAL else -1)
+        if key not in self._groups:
+            return None
         if key not in self._compiled:
             with collector_paused():
-                self._compiled[key] = self._compile(*key)
+                self._compiled[key] = self._groups[key]()
             mark_long_lived()
         return self._compiled[key]
-
-    def _compile(self, group: str, bucket: int) -> Compiled | None:
-        mine = self._dealt.get((group, bucket))
-        if mine is None:
-            return None
-        numbers = sorted({m for i in mine for m in self.placed[i].members})
-        told = set(mine)
-        chosen = [self.subscriptions[n] for n in numbers]
-        index = Index(chosen, static=self._context.static(self._catalogue), streams=self.streams)
-        state = xxhash.xxh3_128(repr((group, bucket, self.buckets, self._base)).encode())
-        for n in numbers:
-            state.update(repr((self.digest(self.subscriptions[n].name), n in told)).encode())
-        keys = self.placed[mine[0]].keys
-        emits = np.array([n in told for n in numbers], np.bool_)
-        return Compiled(group, keys, index, emits, state.hexdigest())
-
-    def digest(self, name: str) -> str:
-        """What makes a subscription the same one as before: its text, its mode and its group."""
-        entry, group = self.entries[name], self.placed[self.numbers[name]].group
-        return xxhash.xxh3_64_hexdigest(repr((name, entry.text, entry.missing, group)).encode())
 
     @cached_property
     def bases(self) -> frozenset[str]:
         """The streams that sequences read."""
-        names = {stream for p in self.placed for stream in p.keys}
-        for group, bucket in self._dealt:
-            if group == GLOBAL and (made := self.compiled(group, bucket)) is not None:
-                names |= made.index.plan.base.keys()
-        return frozenset(names)
+        made = (self.compiled(*key) for key in self._groups)
+        return frozenset(name for one in made if one is not None for name in one.index.plan.base)
 
     @cached_property
     def timed(self) -> tuple[str, ...]:
@@ -163,31 +216,72 @@ class SequenceBook:
         """The attributes of a stream that a group reads, in any bucket; without one, that some group reads."""
         found = self._needed.get((stream, group))
         if found is None:
-            chosen = [self.compiled(*key) for key in self._dealt if group in (None, key[0])]
+            chosen = [self.compiled(*key) for key in self._groups if group in (None, key[0])]
             found = frozenset().union(*(made.needs(stream) for made in chosen if made is not None))
             self._needed[stream, group] = found
         return found
 
     def labels(self, name: str) -> str | None:
-        labels = self.entries[name].labels
-        return orjson.dumps(labels).decode() if labels else None
+        return self._labels.get(name)
 
     def explain(self) -> dict[str, str]:
         """For each subscription how it is spread over the workers."""
-        return {s.name: p.text for s, p in zip(self.subscriptions, self.placed, strict=True)}
+        return {name: placement.text for name, placement in self.placed.items()}
 
 
-def opened(key: str, make: Callable[[], Plan], buckets: int) -> SequenceBook:
-    """The book of a plan, compiled once in this process."""
+def _compile(plan: Plan, buckets: int) -> SequenceBook:
+    entries: dict[str, Entry] = {}
+    for segment, dead in zip(plan.segments, plan.dead, strict=True):
+        for slot in segment.sequence_slots.tolist():
+            if dead is None or not dead[slot]:
+                entries[segment.names[slot].as_py()] = segment.entry(slot)
+    catalogue, context = plan.catalogue, plan.context
+    placed = context.sequences.subscriptions(entries, catalogue)
+    homes = placements(placed)
+    dealt: dict[tuple[str, int], list[int]] = {}
+    for i, home in enumerate(homes):
+        bucket = bucket_of_text(home.component, buckets) if home.group == GLOBAL else -1
+        dealt.setdefault((home.group, bucket), []).append(i)
+    digests = {
+        s.name: xxhash.xxh3_64_hexdigest(repr((s.name, entries[s.name].text, s.missing, home.group)).encode())
+        for s, home in zip(placed, homes, strict=True)
+    }
+    streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
+    base = tuple(sorted(repr(s) for s in streams.values()))
+
+    def compiled(key: tuple[str, int]) -> Compiled:
+        mine = dealt[key]
+        numbers = sorted({m for i in mine for m in homes[i].members})
+        told = set(mine)
+        state = xxhash.xxh3_128(repr((*key, buckets, base, catalogue.meaning())).encode())
+        for n in numbers:
+            state.update(repr((digests[placed[n].name], n in told)).encode())
+        fingerprint = state.hexdigest()
+        known = _groups.get((context, fingerprint))
+        if known is None:
+            index = Index([placed[n] for n in numbers], context.static(catalogue), streams=streams)
+            emits = np.array([n in told for n in numbers], np.bool_)
+            known = Compiled(key[0], homes[mine[0]].keys, index, emits, fingerprint)
+            _groups[context, fingerprint] = known
+            while len(_groups) > _MOST_GROUPS:
+                _groups.popitem(last=False)
+        return known
+
+    labels = {n: orjson.dumps(e.labels).decode() for n, e in entries.items() if e.labels}
+    groups = {key: partial(compiled, key) for key in dealt}
+    at = {s.name: home for s, home in zip(placed, homes, strict=True)}
+    return SequenceBook(buckets, catalogue, digests, labels, groups, at)
+
+
+def opened(key: str, make: Callable[[], SequenceBook]) -> SequenceBook:
+    """The book of a file, opened once in this process."""
     with _lock:
-        name = f"{key}/{buckets}"
-        found = _books.get(name)
+        found = _books.get(key)
         if found is None:
-            with collector_paused():
-                found = _books[name] = SequenceBook.of(make(), buckets)
+            found = _books[key] = make()
             while len(_books) > _KEPT:
                 _books.popitem(last=False)
-        _books.move_to_end(name)
+        _books.move_to_end(key)
         return found
 
 

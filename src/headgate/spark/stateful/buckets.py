@@ -224,13 +224,13 @@ class Bucket:
         if book.identity == self.book:
             return
         latest = self.time.latest
-        known = {name: book.digest(name) for name in book.entries}
+        known = book.digests
         fresh = [name for name, digest in known.items() if self.known.get(name) != digest]
         self.since = {n: s for n, s in self.since.items() if n in known and n not in fresh}
         if latest is not None:
             outcome.activated = dict.fromkeys(fresh, latest)
             self.since.update(outcome.activated)
-        self.known, self.book = known, book.identity
+        self.known, self.book = dict(known), book.identity
         kept.put_page(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}))
 
     def _drop(self, name: str, kept: StateStorage) -> None:
@@ -302,7 +302,7 @@ class Bucket:
                 due.append(packed)
         moved = now_open is not None and (before is None or now_open > before)
         changed = group.fingerprint != made.fingerprint
-        if not due and not changed and not (moved and _watches_time(made)):
+        if not due and not changed and not (moved and any(level.watches_time for level in made.index.levels)):
             return
         session = self._session(group, made, before, kept, outcome)
         if now_open is not None:
@@ -459,9 +459,3 @@ def _filled(columns: Columns, made: Compiled) -> Columns:
 def _times(events: Packed, made: Compiled) -> Any:
     schema = made.index.streams[events.columns.stream]
     return np.asarray(events.columns[schema.time[-1]].values, np.int64)
-
-
-def _watches_time(made: Compiled) -> bool:
-    """Whether time alone can make something happen."""
-    automata = [a for level in made.index.levels for a in (level.compiled, level.interpreted)]
-    return any(s.step.kind == "ABSENT" for a in automata for s in a.states)

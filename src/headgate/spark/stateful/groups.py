@@ -19,7 +19,8 @@ from typing import Any
 from headgate.language import ast
 from headgate.language.ast import DUR
 from headgate.schema import Path, Schema, format_path
-from headgate.sequences.parameterized import plain
+from headgate.sequences.algebra import simplify
+from headgate.sequences.parameterized import Parameterized
 from headgate.sequences.publish_levels import Levels, Producer, Subscription
 from headgate.sequences.spine import conjuncts, reads
 
@@ -87,16 +88,29 @@ def _closure(
 
 def keys_of(subscriptions: Sequence[Subscription]) -> Keys | None:
     """The key of each base stream under which these can run together; None if there is none."""
-    levels = Levels(subscriptions)
-    producers = [p for level in levels.levels for p in level.producers]
-    if any(p.missing == "default" for p in producers):
+    if any(s.missing == "default" for s in subscriptions):
         return None  # there a missing value may equal another
-    unions = {u.name: (u.sides[0].stream, u.sides[1].stream) for level in levels.levels for u in level.unions}
-    search = _Search(producers, unions, levels.base)
+    search = _plain_search(subscriptions[0]) if len(subscriptions) == 1 else None
+    if search is None:
+        levels = Levels(subscriptions)
+        producers = [p for level in levels.levels for p in level.producers]
+        unions = {u.name: (u.sides[0].stream, u.sides[1].stream) for level in levels.levels for u in level.unions}
+        search = _Search(producers, unions, levels.base)
     found = next(search.solve(0, _Chosen()), None)
     if found is None:
         return None
-    return {stream: path for stream, path in found.paths.items() if stream in levels.base}
+    return {stream: path for stream, path in found.paths.items() if stream in search.base}
+
+
+def _plain_search(s: Subscription) -> _Search | None:
+    """Of a pattern over streams, as most are, without going through levels; None if something is nested in it."""
+    spine = simplify(s.spine, s.missing)
+    sources = (spine.start, *(step.source for step in spine.steps))
+    base = {source.origin: source.schema for source in sources if isinstance(source.origin, str)}
+    streams = tuple(source.origin for source in sources if isinstance(source.origin, str))
+    if len(streams) < len(sources):
+        return None
+    return _Search([Producer(spine, streams, s.missing, s.quota, (), spine.publish)], {}, base)
 
 
 @dataclass
@@ -180,21 +194,60 @@ def classes(producer: Producer) -> list[set[Place]]:
     """The sets of (place, path) that every run of a producer has equal values in."""
     equals = _Equals()
     spine = producer.spine
-    for c in conjuncts(plain(spine.start.where)):
-        equals.constant(c, 0)
+    for path, constant in _equalities(spine.start.where, 0).constants:
+        equals.constant(spine.start.where, 0, path, constant)
     for place, step in enumerate(spine.steps, start=1):
-        for c in conjuncts(plain(step.theta)):
-            equals.constant(c, place)
-            pair = _pair(c, place)
-            if pair is None:
-                continue
-            incoming, held = pair
+        found = _equalities(step.theta, place)
+        for path, constant in found.constants:
+            equals.constant(step.theta, place, path, constant)
+        for incoming, held in found.pairs:
             if held[0] != "$":
                 equals.join((place, incoming), (int(held[0][1:]), held[1:]))
             elif held[1:] == incoming and (start := step.starts.get(incoming)) is not None and start[0][0] == "#":
                 # The last iteration agreed with the one before it, and the first with where `$` starts.
                 equals.join((place, incoming), (int(start[0][1:]), start[1:]))
     return equals.classes()
+
+
+@dataclass(frozen=True, slots=True)
+class _Equalities:
+    """What a conjunction makes equal: attributes of the incoming event to constants, and to paths of the run."""
+
+    constants: list[tuple[Path, Any]]
+    pairs: list[tuple[Path, Path]]
+
+
+_known: dict[tuple[int, int], _Equalities] = {}
+"""By skeleton, which is interned, and place."""
+
+
+def _equalities(node: ast.Node, place: int) -> _Equalities:
+    if not isinstance(node, Parameterized):
+        return _found(node, place)
+    key = (id(node.skeleton), place)
+    known = _known.get(key)
+    if known is None:
+        known = _known[key] = _found(node.skeleton, place)
+    return known
+
+
+def _found(node: ast.Node, place: int) -> _Equalities:
+    parts = conjuncts(node)
+    return _Equalities(
+        [found for c in parts for found in _constants(c, place)],
+        [pair for c in parts if (pair := _pair(c, place)) is not None],
+    )
+
+
+def _constants(node: ast.Node, place: int) -> Iterator[tuple[Path, Any]]:
+    """The attributes of the event at a place that equal a constant."""
+    if not isinstance(node, ast.Compare) or node.op != "=":
+        return
+    for one, other in ((node.left, node.right), (node.right, node.left)):
+        if not isinstance(one, ast.Attribute) or not isinstance(other, ast.Literal) or other.value is None:
+            continue
+        if one.path[0] == f"#{place}" and one.path[-1] != DUR:
+            yield one.path[1:], other.value
 
 
 def _pair(node: ast.Node, place: int) -> tuple[Path, Path] | None:
@@ -227,16 +280,13 @@ class _Equals:
     def join(self, one: Any, other: Any) -> None:
         self._above[self._root(one)] = self._root(other)
 
-    def constant(self, node: ast.Node, place: int) -> None:
-        """Notes `attribute = constant` on the event at a place."""
-        if not isinstance(node, ast.Compare) or node.op != "=":
-            return
-        for one, other in ((node.left, node.right), (node.right, node.left)):
-            if not isinstance(one, ast.Attribute) or not isinstance(other, ast.Literal) or other.value is None:
-                continue
-            if one.path[0] == f"#{place}" and one.path[-1] != DUR:
-                kind = type(other.value) if isinstance(other.value, bool | str | bytes) else float
-                self.join((place, one.path[1:]), ("constant", kind, other.value))
+    def constant(self, node: ast.Node, place: int, path: Path, value: Any) -> None:
+        """Notes `attribute = constant` in a predicate on the event at a place."""
+        if isinstance(value, ast.Hole):
+            assert isinstance(node, Parameterized)
+            value = node.values[value.token]
+        kind = type(value) if isinstance(value, bool | str | bytes) else float
+        self.join((place, path), ("constant", kind, value))
 
     def classes(self) -> list[set[Place]]:
         found: dict[Any, set[Place]] = {}

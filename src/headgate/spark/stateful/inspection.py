@@ -67,7 +67,7 @@ def _signatures(made: Compiled) -> dict[str, set[str]]:
         for producer, signatures in _by_producer(level).items():
             for number in level.producers[producer].subscriptions:
                 if made.emits[number]:
-                    found.setdefault(made.index.subscriptions[number].name, set()).update(signatures)
+                    found.setdefault(made.index.names[number], set()).update(signatures)
     return found
 
 

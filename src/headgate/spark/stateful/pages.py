@@ -13,7 +13,6 @@ so that subscriptions may come and go. A page is
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -28,10 +27,9 @@ from headgate.columns import Column, Columns
 from headgate.errors import PlanError
 from headgate.schema import Kind, Type, format_path, parse_path
 from headgate.sequences.aggregates import WIDTH
-from headgate.sequences.automaton import State
 from headgate.sequences.engine import LevelIndex, Session
+from headgate.sequences.index import Folds
 from headgate.sequences.memory import Arrivals, Memory
-from headgate.sequences.runs.signatures import signature
 from headgate.sequences.runs.table import RunTable
 from headgate.sequences.stepper import Run
 from headgate.sequences.tables import BORN, HANDLES, HIGH, NODE, T0, T1, Ints
@@ -45,30 +43,6 @@ RUNS_A_PAGE = 2048
 MOST_PAGES = 256
 _HEAD = struct.Struct("<4sHI")
 _PLAIN = (Kind.BIGINT, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.DOUBLE)
-_KEPT = 256
-_signed: OrderedDict[int, tuple[LevelIndex, _Signed]] = OrderedDict()
-
-
-@dataclass(frozen=True)
-class _Signed:
-    """The states of a level by signature."""
-
-    names: list[str]
-    numbers: dict[str, int]
-    slow: dict[str, State]
-    slow_names: dict[int, str]
-
-
-def _signatures(level: LevelIndex) -> _Signed:
-    known = _signed.get(id(level))
-    if known is None or known[0] is not level:
-        names = [signature(s, level.streams) for s in level.numbered.states]
-        slow = {signature(s, level.streams): s for s in level.interpreted.states}
-        made = _Signed(names, {n: i for i, n in enumerate(names)}, slow, {s.number: n for n, s in slow.items()})
-        known = _signed[id(level)] = (level, made)
-        while len(_signed) > _KEPT:
-            _signed.popitem(last=False)
-    return known[1]
 
 
 class EventIds:
@@ -227,7 +201,8 @@ def _level(
     arrays: list[NDArray[Any]],
     numbers: list[Ints],
 ) -> dict[str, Any]:
-    memory, cells_at, signed = table.memory, level.numbered.tables.cells_at, _signatures(level)
+    memory, cells_at = table.memory, level.numbered.tables.cells_at
+    names, slow_names = level.signatures
     rows = table.runs.rows[chosen]
     rows = rows[np.argsort(rows[:, BORN])]
     bound = [rows[:, HANDLES:cells_at].ravel(), np.array([h for _, r in slow for h in r.handles], np.int64)]
@@ -238,11 +213,11 @@ def _level(
     place = {int(h): i for i, h in enumerate(used)} if slow else {}
     numbers.append(memory.row[used])
     made = {
-        "states": [signed.names[n] for n in nodes.tolist()],
+        "states": [names[n] for n in nodes.tolist()],
         "places": handles.shape[1],
         "folds": _text_cells(level, nodes, rows, node, cells_at, memory),
         "slow": [
-            [signed.slow_names[n], run.t0, run.t1, [place.get(h, -1) for h in run.handles], _text(run.states)]
+            [slow_names[n], run.t0, run.t1, [place.get(h, -1) for h in run.handles], _text(run.states)]
             for n, run in slow
         ],
         "streams": [_events(memory, level, number, used, arrays) for number in range(len(level.streams))],
@@ -258,7 +233,7 @@ def _text_cells(
     """Texts in aggregates, by run and cell: the codes of a session mean nothing elsewhere."""
     found = []
     for i, number in enumerate(nodes.tolist()):
-        for cell in _texts_of(level.numbered.states[number]):
+        for cell in _texts_of(level.numbered.folds(number)):
             for run in np.flatnonzero(node == i):
                 if rows[run, cells_at + cell]:
                     code = int(rows[run, cells_at + cell + 1])
@@ -266,9 +241,9 @@ def _text_cells(
     return found
 
 
-def _texts_of(state: State) -> Iterator[int]:
+def _texts_of(folds: Folds) -> Iterator[int]:
     cell = 0
-    for accumulators in (*(a for _, a in state.origin.folds), state.step.accumulators):
+    for _, accumulators in folds:
         for a in accumulators:
             if a.type is not None and a.type.kind in (Kind.STRING, Kind.BINARY, Kind.GRAPH) and a.function != "COUNT":
                 yield cell
@@ -433,12 +408,12 @@ def _restore(
     chosen: NDArray[np.bool_] | None,
 ) -> int:
     level, table = session.index.levels[at], session.tables[at]
-    signed = _signatures(level)
-    numbers = np.array([signed.numbers.get(s, -1) for s in saved["states"]], np.int64)
+    kernel, slower = level.numbers
+    numbers = np.array([kernel.get(s, -1) for s in saved["states"]], np.int64)
     node, t0, t1, handles, cells = arrays[saved["runs"] : saved["runs"] + 5]
     wanted = np.ones(len(node) + len(saved["slow"]), np.bool_) if chosen is None else chosen
     mine = np.flatnonzero((numbers[node] >= 0) & wanted[: len(node)]) if len(node) else np.zeros(0, np.int64)
-    slow = [r for r, w in zip(saved["slow"], wanted[len(node) :], strict=True) if w and r[0] in signed.slow]
+    slow = [r for r, w in zip(saved["slow"], wanted[len(node) :], strict=True) if w and r[0] in slower]
     if not len(mine) and not slow:
         return 0
     used = np.unique(np.concatenate([handles[mine].ravel(), np.array([h for r in slow for h in r[3]], np.int64)]))
@@ -459,7 +434,7 @@ def _restore(
         table.put_in(waiting, len(mine))
     for name, start, end, bound, states in slow:
         run = Run(start, end, tuple(int(moved[h]) for h in bound), _value(states))
-        table.stepper.restore(signed.slow[name], run)
+        table.stepper.restore(level.interpreted.states[slower[name]], run)
     return len(mine) + len(slow)
 
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from headgate.columns import Column, Columns
 from headgate.language.ast import DUR
 from headgate.schema import Kind, Path, Type, format_path
-from headgate.sequences.engine import LevelIndex
 from headgate.sequences.identities import mixed
 from headgate.sequences.memory import Lists
 from headgate.sequences.static import StaticIndex
@@ -137,7 +136,7 @@ def routed(made: Compiled, columns: Columns) -> tuple[Mask, Lists | None]:
     relevant = np.zeros(columns.rows, np.bool_)
     slots: Lists | None = None
     for at, level in enumerate(made.index.levels):
-        for union in level.level.unions:
+        for union in level.unions:
             for side, test in zip(union.sides, level.sides[union.name], strict=True):
                 if side.stream == columns.stream:
                     relevant |= _hit(test, columns)
@@ -154,7 +153,7 @@ def routed(made: Compiled, columns: Columns) -> tuple[Mask, Lists | None]:
                 relevant[static.possible(columns).event] = True
             elif not relevant.all():
                 relevant |= _hit(static, columns)
-        if _asks_nothing(level, number):
+        if number in level.open_streams:
             relevant[:] = True
     return relevant, slots
 
@@ -165,16 +164,6 @@ def _hit(test: StaticIndex | None, columns: Columns) -> Mask:
         found[test.hits(columns).event] = True
         found[test.possible(columns).event] = True
     return found
-
-
-def _asks_nothing(level: LevelIndex, stream: int) -> bool:
-    """Whether some step takes any event of a stream, as far as the event alone tells."""
-    for automaton in (level.compiled, level.interpreted):
-        if any(s.stream == stream and s.slot < 0 for s in automaton.states):
-            return True
-        if any(e.slot < 0 and e.target.streams[0] == stream for e in automaton.starts.values()):
-            return True
-    return False
 
 
 def buckets_of(column: Column, buckets: int) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 from pyspark import TaskContext
 
-from headgate.errors import EventError
+from headgate.errors import EventError, PlanError
 from headgate.results import Problem, row_schema
 from headgate.runtime.batches import BatchMatcher, EventBatch
 from headgate.runtime.rows import shown
@@ -48,10 +48,13 @@ def shipment_of(source: Source) -> Shipment:
 
 
 def book_of(shipment: Shipment, buckets: int) -> SequenceBook | None:
-    """The sequences of a shipment, compiled once in this process; None where it has none."""
+    """The sequences of a shipment, opened once in this process; None where it has none."""
     if shipment.sequences is None:
         return None
-    return opened(shipment.sequences.digest, lambda: obtain_sequences(shipment), buckets)
+    book = opened(shipment.sequences.digest, lambda: obtain_sequences(shipment))
+    if book.buckets != buckets:
+        raise PlanError(f"the plan is for {book.buckets} buckets, and the query has {buckets}")
+    return book
 
 
 @dataclass
