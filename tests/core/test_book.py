@@ -17,6 +17,7 @@ from tests.core.judge import Verdict, comparable, judge
 from tests.core.operators import OPERATORS
 
 import headgate as hg
+from headgate.results import QUARANTINED
 
 PLAIN = settings(max_examples=1_000, deadline=None, suppress_health_check=list(HealthCheck))
 LONG = settings(PLAIN, max_examples=20_000, report_multiple_bugs=False)
@@ -59,6 +60,7 @@ def check(case: Case) -> None:
 def check_errors(verdict: Verdict, errors: list[dict[str, Any]]) -> None:
     """An event takes part, or is on the error channel with its reason; a pair without an answer is there too."""
     assert all(e["reason"] for e in errors)
+    assert [e["reason"] for e in errors if e["code"] == QUARANTINED] == []
     told = {(e["stream"], e["event"]) for e in errors}
     whole = {(e["stream"], e["event"]) for e in errors if not e["code"].startswith(_PARTIAL)}
     assert whole == verdict.rejected
