@@ -148,10 +148,13 @@ class _Typed:
                 return lambda row: None if (t := inner(row)) is None else not t
             case Decided(yes, no):
                 return lambda row: True if row.decided(yes) else (False if row.decided(no) else None)
-            case ast.IsNull(operand):
-                held, missing = self.value(operand), self._missing
-                return lambda row: held(row) is missing
+            case ast.IsNull(ast.Attribute() as attribute):
+                return self._is_missing(self.value(attribute))
         return self._quantified(node)
+
+    def _is_missing(self, value: Value) -> Truth:
+        missing = self._missing
+        return lambda row: value(row) is missing
 
     def _quantified(self, node: Node) -> Truth:
         """ANY over the elements of an ARRAY, ALL under ALL(...); the atom itself where there is none."""
@@ -191,6 +194,8 @@ class _Typed:
             case ast.Test():
                 test, operands = tests.resolve(node)
                 return self._test(test, [self.value(o) for o in operands])
+            case ast.IsNull(operand):
+                return self._is_missing(self.value(operand))
         return self._bare(self.value(node))
 
     def _compare(self, op: str, left: Value, right: Value) -> Truth:

@@ -156,13 +156,16 @@ class Index:
         options: Options | None = None,
         streams: Mapping[str, Schema] | None = None,
     ) -> None:
-        """`streams` are others that are fed: they move time on for ABSENT, even if no pattern reads them."""
+        """`streams` are others that are fed: if they keep time as those do that patterns read, they move it on for
+        ABSENT."""
         self.options = options or Options()
         plan = Levels(subscriptions)
         levels = [_level(level, plan, static, self.options) for level in plan.levels]
         alive = np.ones(len(subscriptions), np.bool_)
         names = [s.name for s in subscriptions]
-        self._set(subscriptions, names, plan, levels, alive, {**(streams or {}), **plan.base})
+        timed = {bool(schema.time) for schema in plan.base.values()}
+        beside = {name: schema for name, schema in (streams or {}).items() if bool(schema.time) in timed}
+        self._set(subscriptions, names, plan, levels, alive, {**beside, **plan.base})
 
     def _set(
         self,
