@@ -368,6 +368,26 @@ def test_a_text_of_a_known_form_is_not_built_again(monkeypatch: pytest.MonkeyPat
         subs.add("u", "b < 2 + 3")
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ('GRAPH { _:H :p "5"^^xsd:integer }', 'GRAPH { _:H :p "abc"^^xsd:integer }', "'abc' is no integer"),
+        ("name MATCHES 'a+'", "name MATCHES '('", "the regular expression is refused"),
+        ("at > TIMESTAMP '2026-01-01'", "at > TIMESTAMP '2026-13-01'", "is no time"),
+        ("n + 1 > 2", "n + 99999999999999999999 > 2", "is beyond BIGINT"),
+        ("name LIKE 'a!%' ESCAPE '!'", "name LIKE 'a!b' ESCAPE '!'", "the escape character escapes nothing here"),
+        ("n < 5 DAYS", "n < 1e300 DAYS", "beyond 64 bits of microseconds"),
+        ("GRAPH { _:H :p ?x . FILTER (?x MATCHES 'a') }", "GRAPH { _:H :p ?x . FILTER (?x MATCHES '(') }", "refused"),
+    ],
+)
+def test_a_wrong_literal_in_a_known_form_is_refused(right: str, wrong: str, message: str) -> None:
+    subs = book(PREFIX + STREAM.replace("n BIGINT", "n BIGINT, name STRING")).add("q", right)
+    with pytest.raises(LanguageError, match=message) as caught:
+        subs.add("r", wrong)
+    assert caught.value.place is not None
+    subs.add("t", right).compile()
+
+
 def test_a_stream_that_is_declared_after_all_forgets_what_was_learned() -> None:
     subs = book().add("q", "x = 'a'").remove("q")
     subs.extend("CREATE STREAM events (x BIGINT);")

@@ -75,7 +75,7 @@ def _rows(plan: hg.Plan, stream: str, events: Sequence[Any], verdict: Verdict) -
     if stream in plan.total_streams:
         needs |= set(schema.attributes)
     part = decode(events, schema, needs)
-    verdict.rejected |= {(stream, r.row) for r in part.rejected}
+    verdict.rejected |= {(stream, r.event) for r in part.rejected}
     found: dict[int, Row] = {number: {} for number in part.rows.tolist()}
     for path in set(schema.attributes) | needs:
         one = decode(events, schema, {path})

@@ -107,7 +107,7 @@ def test_a_failing_operator_is_told_with_the_sequences_that_needed_it() -> None:
     assert sorted(found) == [(0, "s1"), (1, "s1"), (2, "s0"), (2, "s0"), (2, "s1")]
     (error,) = errors.to_pylist()
     assert (error["stream"], error["event"]) == ("cam", 1)
-    assert error["reason"].startswith("subscription s0: ")
+    assert error["subscriptions"] == ["s0"]
     assert "no picture" in error["reason"]
 
 

@@ -50,7 +50,7 @@ class World:
         self.book.add("q", text)
         plan = self.book.compile()
         matches, errors = plan.match({stream: rows}, errors="collect")
-        self.errors = [(e["event"], e["reason"]) for e in errors.to_pylist()]
+        self.errors = [(e["event"], f"{e['subscriptions']}: {e['reason']}") for e in errors.to_pylist()]
         self.calls, calls = [], self.calls
         assert str(plan.explain("q"))
         if not self.errors:
@@ -152,7 +152,7 @@ def test_a_failed_call_is_a_problem_of_its_pair_and_theta_is_not_true() -> None:
     found = world.match(PAIRS + "city AS a NEXT {broken($1.n)} city AS b", *cities(1, 2, 3))
     assert pairs(found) == [(2, 3)]
     assert [event for event, _ in world.errors] == [1, 2]
-    assert all(reason.startswith("subscription q: ") and "no answer" in reason for _, reason in world.errors)
+    assert all(reason.startswith("['q']: ") and "no answer" in reason for _, reason in world.errors)
 
 
 def test_a_graph_that_cannot_be_read_is_a_problem_of_its_event() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from tests.sequences.book import STATIC, Found, by_reference, columns_of, events_of, spines_of, take
+from tests.sequences.book import STATIC, Found, by_reference, catalogue_of, columns_of, events_of, spines_of, take
 from tests.sequences.patterns import SCHEMAS, S, T, books, events
 
 from headgate.language.catalogue import Catalogue
@@ -20,7 +20,7 @@ _modes = st.sampled_from(["null", "strict", "default", "total"])
 
 
 def by_shape(texts: dict[str, str], missing: str) -> dict[str, Spine]:
-    catalogue = Catalogue(streams={s.stream: s for s in SCHEMAS})
+    catalogue = catalogue_of(*SCHEMAS)
     made = {}
     for name, text in texts.items():
         made[name] = Shapes(catalogue, missing).spine(text)

@@ -6,7 +6,7 @@ other check says what may be subscribed to, so `check`, `compile`, the store and
 
 Building is shared by form: texts that differ in constants have the same forms, and a form that was built on a stream
 builds again. A million texts have some hundred forms. Literals that can be wrong by themselves (regular expressions,
-times, constants to compute, RDF constants) are looked at in every text.
+times, constants to compute with, RDF constants) are looked at in every text.
 """
 
 from __future__ import annotations
@@ -48,9 +48,11 @@ class Admission:
         self._context = context
         self._entries = entries
         self._forms: dict[tuple[str, str], set[Form]] = {}
-        """By stream and mode: the forms of which every text builds."""
-        self._late: set[_Late] = set()
-        """Late formulas that were built, whatever their literals."""
+        """By stream and mode: the forms of which every text is right."""
+        self._built: dict[tuple[str, str], set[Form]] = {}
+        """By stream and mode: the forms that were built; of some, literals are still looked at in every text."""
+        self._late: dict[_Late, bool] = {}
+        """Late formulas that were built, and whether they have typed RDF constants, which may be wrong in another text."""
         self._attributes: dict[str, set[Path]] = {}
         """By stream: what the filters of the book speak of."""
         self._patterns = PatternAdmission(catalogue, partial(context.static, alone=True), self._standing)
@@ -71,6 +73,7 @@ class Admission:
         self._late.clear()
         if stream is not None:
             self._forms = {key: forms for key, forms in self._forms.items() if key[0] != stream}
+            self._built = {key: forms for key, forms in self._built.items() if key[0] != stream}
             self._attributes.pop(stream, None)
 
     def admit(self, draft: Draft, stream: str, missing: str, name: str | None = None) -> Family:
@@ -105,34 +108,45 @@ class Admission:
             raise LanguageErrors(checked.problems)
         if not schema.declared:
             self._catalogue.learn(stream, checked.learned)
-        self._count_attributes(body, stream)
         schema = self._catalogue.stream(stream)
         if any(form.late for form in new):
             self._build_late(found, body, schema, missing)
             return Family.LATE
-        build_alone(found, missing, schema)
-        self._forms.setdefault((stream, missing), set()).update(form for form in new if form.settled)
+        built = self._built.setdefault((stream, missing), set())
+        if not built.issuperset(new):
+            attributes = self._attributes_with(body, stream)
+            build_alone(found, missing, schema)
+            self._attributes[stream] = attributes
+            built.update(new)
+            self._forms.setdefault((stream, missing), set()).update(form for form in new if form.settled)
         return Family.FILTER
 
     def _build_late(self, found: Cut, body: Node, schema: Schema, missing: str) -> None:
         key = (schema.stream, missing, found.structure, tuple(piece.form for piece in found.pieces))
-        graphs = self._context.graphs(schema.stream, self._catalogue)
-        if key not in self._late:
-            compile_late([(body, missing)], schema, self._context.engine, graphs)
-            self._late.add(key)
+        typed = self._late.get(key)
+        if typed is False:
             return
-        for node in ast.walk(body):
-            if isinstance(node, ast.Graph):
-                compile_pattern(node, graphs.prefixes)
+        graphs = self._context.graphs(schema.stream, self._catalogue)
+        patterns = [node for node in ast.walk(body) if isinstance(node, ast.Graph)]
+        if typed:
+            for pattern in patterns:
+                compile_pattern(pattern, graphs.prefixes)
+            return
+        attributes = self._attributes_with(body, schema.stream)
+        compile_late([(body, missing)], schema, self._context.engine, graphs)
+        self._attributes[schema.stream] = attributes
+        terms = (node for pattern in patterns for node in ast.walk(pattern) if isinstance(node, ast.Term))
+        self._late[key] = any(term.datatype is not None for term in terms)
 
-    def _count_attributes(self, body: Node, stream: str) -> None:
-        """An index tells so many attributes apart, whoever speaks of them."""
-        known = self._attributes.setdefault(stream, set())
+    def _attributes_with(self, body: Node, stream: str) -> set[Path]:
+        """What the filters of a stream speak of together with a new one: an index tells so many apart and no more."""
+        known = self._attributes.get(stream, set())
         new = [n for n in ast.walk(body) if isinstance(n, ast.Attribute) and n.path not in known]
-        if new and len(known | {n.path for n in new}) > ATTRIBUTES:
+        together = known.union(n.path for n in new) if new else known
+        if len(together) > ATTRIBUTES:
             message = f"the subscriptions on {stream} speak of more than {ATTRIBUTES:,} attributes"
             raise LimitExceeded(message, "use another stream", at=new[-1].at)
-        known.update(n.path for n in new)
+        return together
 
 
 def _placed(problem: Exception, tokens: Tokens) -> HeadgateError:
