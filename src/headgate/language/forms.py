@@ -435,8 +435,8 @@ def _form(tokens: Tokens, start: int, stop: int, literals: tuple[int, ...]) -> F
     return Form(
         body,
         is_particular(body),
-        late := any(isinstance(n, ast.Call | ast.Graph | ast.Variable) for n in below),
-        not late and not any(map(_judged_by_literals, below)),
+        any(isinstance(n, ast.Call | ast.Graph | ast.Variable) for n in below),
+        not any(map(_judged_by_literals, below)),
     )
 
 
@@ -447,6 +447,8 @@ def _judged_by_literals(node: Node) -> bool:
     if isinstance(node, ast.Test):
         plain = node.name in _LIKES and len(node.operands) == _WITHOUT_ESCAPE
         return not plain and node.name not in _ANY_TEXT
+    if isinstance(node, ast.Term):
+        return node.datatype is not None
     return isinstance(node, ast.Instant | ast.Span)
 
 

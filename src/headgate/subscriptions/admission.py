@@ -87,6 +87,8 @@ class Admission:
         new = [piece.form for piece in found.pieces if piece[0] not in built]
         if not new:
             return Family.FILTER
+        if all(form.settled for form in new) and self._late_key(found, stream, missing) in self._late:
+            return Family.LATE
         before = self._catalogue.streams.get(stream)
         try:
             return self._admit_filter(found, new, stream, missing)
@@ -121,8 +123,11 @@ class Admission:
             self._forms.setdefault((stream, missing), set()).update(form for form in new if form.settled)
         return Family.FILTER
 
+    def _late_key(self, found: Cut, stream: str, missing: str) -> _Late:
+        return stream, missing, found.structure, tuple(piece.form for piece in found.pieces)
+
     def _build_late(self, found: Cut, body: Node, schema: Schema, missing: str) -> None:
-        key = (schema.stream, missing, found.structure, tuple(piece.form for piece in found.pieces))
+        key = self._late_key(found, schema.stream, missing)
         typed = self._late.get(key)
         if typed is False:
             return
