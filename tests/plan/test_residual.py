@@ -97,3 +97,10 @@ def test_a_graph_alone_does_not_pass_the_scheduler_of_the_operators(monkeypatch:
 
     monkeypatch.setattr(Run, "begin", refuse)
     assert matched(plan, {"doc": WHEN, "n": 2}) == ["alone", "both", "either", "joined", "negated"]
+
+
+def test_in_default_mode_nothing_holds_of_a_document_that_is_missing() -> None:
+    plan = book(
+        "CREATE STREAM s (doc GRAPH);", default_not="NOT GRAPH { _:H :p ?x }", null_not="NOT GRAPH { _:H :p ?x }"
+    )
+    assert matched(plan, {}) == ["default_not"]

@@ -174,7 +174,8 @@ class LateIndex:
             if t.slot is not None
         }
         unreadable = [Failed(t.event, None, t.reason, t.code) for t in hits.troubles if t.slot is None]
-        return GraphAnswers(hits, self.pattern_of, problems), unreadable
+        bad = frozenset(np.searchsorted(rows, [f.event for f in unreadable]).tolist())
+        return GraphAnswers(hits, self.pattern_of, problems, bad), unreadable
 
 
 class GraphGivenUp(HeadgateError):
@@ -191,6 +192,8 @@ class GraphAnswers:
     pattern_of: Mapping[Predicate, int]
     problems: Mapping[tuple[int, int], GraphGivenUp]
     """What was given up, by event and pattern."""
+    unreadable: frozenset[int]
+    """The events that have a document nobody can read."""
 
     def rows(self, event: NDArray[np.int64], pattern: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """For pairs of an event and a pattern the first row of `hits` that answers, -1 if none does; and what failed."""
@@ -209,7 +212,12 @@ class GraphAnswers:
         if problem is not None:
             return Answer.failed(problem)
         answer = self._answers.get((event, number))
-        return answer if answer is not None else MISSING if event in self._unknown else FAILS
+        if answer is not None:
+            return answer
+        if event not in self._unknown:
+            return FAILS
+        # Two-valued logic knows nothing UNKNOWN: of a document that is missing, nothing holds.
+        return FAILS if predicate.missing == "default" and event not in self.unreadable else MISSING
 
     @cached_property
     def _unknown(self) -> frozenset[int]:

@@ -20,6 +20,7 @@ from headgate.language.ast import Node, Path
 from headgate.language.printer import print_node
 from headgate.operators.answer import FAILS, HOLDS, TRUE, Answer
 from headgate.operators.registry import VAR
+from headgate.predicates.modes import logic
 from headgate.predicates.rows import Row, Value, compile_value
 from headgate.predicates.values import OMEGA, same
 
@@ -35,7 +36,7 @@ class Predicate:
     name: str
     arguments: tuple[Node | int, ...]
     missing: str = "null"
-    """`default` only where an argument may be missing: the mode then decides what the argument is."""
+    """`default` only where an argument or the graph may be missing: the mode then decides what that means."""
     graph: ast.Graph | None = None
 
     @property
@@ -72,7 +73,7 @@ def predicate_of(call: ast.Call | ast.Graph, missing: str = "null") -> tuple[Pre
         for node in ast.walk(call):
             if isinstance(node, ast.Variable):
                 numbers.setdefault(node.name, len(numbers))
-        return Predicate("GRAPH", tuple(range(len(numbers))), graph=call), tuple(numbers)
+        return Predicate("GRAPH", tuple(range(len(numbers))), logic(missing), graph=call), tuple(numbers)
     arguments: list[Node | int] = []
     for argument in call.arguments:
         if isinstance(argument, ast.Variable):
