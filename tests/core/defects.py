@@ -7,16 +7,8 @@ from collections.abc import Callable
 
 from tests.core.cases import Case
 
-NOT_YET = (
-    "KeyError: ",
-    "TypeError: Integer exceeds 64-bit range",
-    "TypeError: str is not valid UTF-8",
-)
+NOT_YET = ("KeyError: ",)
 """By the exception they raise."""
-
-
-def _default_graph(case: Case) -> bool:
-    return any(s.missing == "default" and "GRAPH" in s.text for s in case.subscriptions)
 
 
 def _long_window(case: Case) -> bool:
@@ -24,7 +16,6 @@ def _long_window(case: Case) -> bool:
 
 
 NOT_YET_SHAPES: dict[str, Callable[[Case], bool]] = {
-    "a GRAPH over a missing document is not FALSE in default mode": _default_graph,
     "the end of a window overflows": _long_window,
 }
 """By what a case has in it: its matches differ from the oracle's."""

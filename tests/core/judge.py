@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import count
 from typing import Any
 
@@ -27,7 +28,7 @@ from headgate.oracle import filters, operators, sequences
 from headgate.oracle import graphs as graph_oracle
 from headgate.oracle.sequences import NOTHING
 from headgate.predicates.times import instant_text
-from headgate.predicates.values import Instant
+from headgate.predicates.values import Instant, written
 from headgate.schema import Kind, Schema
 from headgate.sequences.scopes import check_pattern
 from headgate.sequences.spine import Spine, publish_order
@@ -240,10 +241,8 @@ def comparable(output: Mapping[str, Any] | None) -> str:
 def _same(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_same(v) for v in value]
-    if isinstance(value, Instant):
-        return instant_text(value)
-    if isinstance(value, bytes):
-        return value.hex()
+    if isinstance(value, Instant | datetime | bytes):
+        return written(value)
     if isinstance(value, float):
         return None if not math.isfinite(value) else 0.0 if value == 0 else value
     return value
