@@ -15,6 +15,7 @@ from headgate.language.catalogue import Catalogue, nearest
 from headgate.predicates.types import Lookup, Types
 from headgate.schema import Attribute, Path, Type, format_path
 from headgate.sequences.places import Bound, Place
+from headgate.sequences.spine import Merged, Spine
 
 
 class Names:
@@ -128,12 +129,28 @@ class Names:
         if path is None or path[0].startswith("@"):
             return
         bound, rest = _holder(path, place), path[1:]
-        if bound.schema.stream in self._learned:
-            self._learned[bound.schema.stream][rest] = found
-        else:
-            # A column of an inner pattern, whose type it does not know itself.
+        if not self._teach(bound.origin, rest, found):
+            name = format_path(rest)
+            raise TypeProblem(f"nothing tells the type of {name}", "declare the stream that it comes from")
+        if bound.schema.stream not in self._learned:
             attributes = {**bound.schema.attributes, rest: Attribute(rest, found)}
             bound.schema = replace(bound.schema, attributes=attributes)
+
+    def _teach(self, origin: str | Spine | Merged, path: Path, found: Type) -> bool:
+        """A type goes down to the stream that an inner pattern has the attribute from; False if there is none."""
+        match origin:
+            case str():
+                if origin in self._learned:
+                    self._learned[origin][path] = found
+                return origin in self._learned
+            case Merged(left, right):
+                return all(self._teach(s, path, found) for s in (left, right) if s.schema.get(path) is not None)
+        item = origin.items[list(origin.schema.attributes).index(path)].expression
+        if not isinstance(item, ast.Attribute) or not item.path[0].startswith("#"):
+            return False
+        place = int(item.path[0][1:])
+        source = origin.steps[place - 1].source if place else origin.start
+        return self._teach(source.origin, item.path[1:], found)
 
 
 def _holder(path: Path, place: Place) -> Bound:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headgate.schema import Path, Schema, Type
+from headgate.sequences.spine import Merged, Spine
 
 
 @dataclass
@@ -15,6 +16,7 @@ class Bound:
     alias: str
     key: str
     schema: Schema
+    origin: str | Spine | Merged
     visible: bool = True
     accumulators: dict[str, Type | None] = field(default_factory=dict)
 

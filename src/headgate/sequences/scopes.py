@@ -175,7 +175,7 @@ class _Resolver:
             case _:
                 spine = self.pattern(ast.Pattern((ast.Item(None),), node, at=node.at))
                 made = Source(spine, TRUE, spine.schema, automatic)
-        return made, Bound(made.alias, key, made.schema)
+        return made, Bound(made.alias, key, made.schema, made.origin)
 
     def _union(self, left: Node, right: Node, at: int) -> Merged:
         sides = [self._side(node) for node in (left, right)]
