@@ -374,7 +374,7 @@ class Session:
         self.index = index
         self.tables = [RunTable(level) for level in index.levels]
         self.clock = Clock(index.streams)
-        self._times = [index.plan.time(level.streams[0]) if level.streams else None for level in index.levels]
+        self._times = [index.plan.time(level.streams) if level.streams else None for level in index.levels]
         self.errors: list[Problem] = []
         self.waiting: list[Arrivals] = []
         """Events whose epochs were not asked for yet."""

@@ -101,8 +101,8 @@ class Levels:
         self._start(Known() if below is None else below.known)
         spines = {str(i): s.spine for i, s in enumerate(self.subscriptions)}
         published = {s.spine.publish: s.spine.schema for s in self.subscriptions if s.spine.publish is not None}
-        if twice := self.published & published.keys():
-            raise PlanError(f"{min(twice)} is published already")
+        if twice := (self.published | self.base.keys()) & published.keys():
+            raise PlanError(f"{min(twice)} is published already, or read by levels below")
         self.published |= published.keys()
         for s in self.subscriptions:
             name = s.spine.publish
@@ -143,9 +143,9 @@ class Levels:
     def count(self) -> int:
         return self._first_number + len(self.subscriptions)
 
-    def time(self, stream: str) -> Kind | None:
-        """What the TIME of a stream is, base or derived; None where it is the order of input."""
-        return self.base[self._clocks[stream]].time_kind
+    def time(self, streams: Iterable[str]) -> Kind | None:
+        """What the TIME of streams that meet in a pattern is; None where it is the order of input."""
+        return self.base[self._clock(streams)].time_kind
 
     def _subscription(self, number: int) -> None:
         s = self.subscriptions[number]
@@ -156,8 +156,7 @@ class Levels:
         if spine.publish is not None:
             self.schemas[spine.publish] = spine.schema
             self._placed[number] = at
-            clock = self._clock((self._clocks.get(spine.publish, streams[0]), streams[0]))
-            self._clocks.setdefault(spine.publish, clock)
+            self._clocks[spine.publish] = self._clock((self._clocks.get(spine.publish, streams[0]), *streams))
 
     def _settle(self, number: int) -> None:
         """What a level publishes can be read once all its publishers are placed."""
@@ -175,8 +174,10 @@ class Levels:
         return self.height - 1
 
     def _clock(self, streams: Iterable[str]) -> str:
-        """The base stream whose time these keep together."""
-        clocks = [self._clocks[s] for s in streams]
+        """The base stream whose time these keep together. One that nobody publishes any more has no events, so it fits
+        any time."""
+        known = [self._clocks[s] for s in streams]
+        clocks = [c for c in known if not self.base[c].derived] or known
         for other in clocks[1:]:
             one, two = sorted((clocks[0], other), key=lambda name: self.base[name].time_kind is None)
             times = self.base[one].time_kind, self.base[two].time_kind
@@ -197,8 +198,7 @@ class Levels:
         sources = (spine.start, *(step.source for step in spine.steps))
         named = [(self.stream(source, s), source) for source in sources]
         streams = tuple(name for name, _ in named)
-        time = self.time(self._clock(streams))
-        at = self._level(max(self._first_level, *(self._reach[name] for name in streams)), time)
+        at = self._level(max(self._first_level, *(self._reach[name] for name in streams)), self.time(streams))
         for name, source in named:
             self._at(at).inputs.setdefault(name, source.schema)
         return at, streams
@@ -236,7 +236,7 @@ class Levels:
             sides = [self._side(side, s) for side in (merged.left, merged.right)]
             self._clocks[name] = self._clock([side.stream for side in sides])
             at = max(self._first_level, *(self._reach[side.stream] for side in sides))
-            at = self._reach[name] = self._level(at, self.time(name))
+            at = self._reach[name] = self._level(at, self.time((name,)))
             self.schemas[name] = merged.schema
             self.anonymous.add(name)
             self._at(at).unions.append(Joined(name, (sides[0], sides[1]), merged.schema, s.missing))

@@ -74,6 +74,7 @@ class _Resolver:
         schema = Schema(
             pattern.publish or "(pattern)",
             {(i.name,): Attribute((i.name,), i.type) for i in items},
+            derived=True,
         )
         steps = [self._ticks(step, time) for step in steps]
         start = replace(start, where=self._spans(start.where, time))
