@@ -50,6 +50,20 @@ def test_a_condition_on_an_inner_pattern_teaches_the_type_of_the_stream_below() 
     assert outputs(book, "q", u=events) == [{"a": 6}]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT y FROM FILTER {y > 5} (u FOLD {TRUE, MAX($2.m) AS y} u)",
+        "SELECT x AS y FROM FILTER {x > 5} ((SELECT y AS x FROM u FOLD {TRUE, MAX($2.m) AS y} u))",
+    ],
+)
+def test_a_condition_on_an_aggregate_teaches_the_type_of_its_operand(text: str) -> None:
+    book = hg.Subscriptions().add("q", text)
+    matches, errors = book.compile().match({"u": [{"m": 4}, {"m": 6}, {"m": "text"}]}, errors="collect")
+    assert [json.loads(row["output"]) for row in matches.to_pylist()] == [{"y": 6}]
+    assert errors["event"].to_pylist() == [2]
+
+
 def test_a_type_that_nothing_tells_is_refused() -> None:
     book = hg.Subscriptions().add("p", "SELECT m AS x FROM u PUBLISH out")
     assert "column 23: nothing tells the type of x" in refusal(book, "SELECT x FROM FILTER {x > 5} (out)")

@@ -126,12 +126,18 @@ class Names:
 
     def _learn(self, node: ast.Attribute, place: Place, found: Type) -> None:
         path = self.path(node, place)
-        if path is None or path[0].startswith("@"):
+        if path is None:
             return
         bound, rest = _holder(path, place), path[1:]
+        if path[0].startswith("@"):
+            operands = bound.operands.get(rest[0], [])
+            for operand, where in operands:
+                self._learn(operand, where, found.element)
+            if not operands:
+                raise _untold(rest)
+            return
         if not self._teach(bound.origin, rest, found):
-            name = format_path(rest)
-            raise TypeProblem(f"nothing tells the type of {name}", "declare the stream that it comes from")
+            raise _untold(rest)
         if bound.schema.stream not in self._learned:
             attributes = {**bound.schema.attributes, rest: Attribute(rest, found)}
             bound.schema = replace(bound.schema, attributes=attributes)
@@ -145,7 +151,11 @@ class Names:
                 return origin in self._learned
             case Merged(left, right):
                 return all(self._teach(s, path, found) for s in (left, right) if s.schema.get(path) is not None)
-        item = origin.items[list(origin.schema.attributes).index(path)].expression
+        item: ast.Node | None = origin.items[list(origin.schema.attributes).index(path)].expression
+        if isinstance(item, ast.Attribute) and item.path[0].startswith("@"):
+            found, name = found.element, item.path[1]
+            accumulators = origin.steps[int(item.path[0][1:]) - 1].accumulators
+            item = next(a.operand for a in accumulators if a.name == name)
         if not isinstance(item, ast.Attribute) or not item.path[0].startswith("#"):
             return False
         place = int(item.path[0][1:])
@@ -153,8 +163,12 @@ class Names:
         return self._teach(source.origin, item.path[1:], found)
 
 
+def _untold(path: Path) -> LanguageError:
+    return TypeProblem(f"nothing tells the type of {format_path(path)}", "declare the stream that it comes from")
+
+
 def _holder(path: Path, place: Place) -> Bound:
-    if path[0] == "$":
+    if path[0] in ("$", "@"):
         assert place.incoming is not None
         return place.incoming
     here = [*place.left, *([place.incoming] if place.incoming else [])]

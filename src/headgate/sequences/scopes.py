@@ -224,6 +224,11 @@ class _Resolver:
             if a.name in types or incoming.schema.get((a.name,)) is not None:
                 self.problem(DuplicateName(f"{a.name} is taken already", "give the aggregate another name", at=a.at))
             types[a.name] = self._accumulated(a, place, initial)
+            if types[a.name] is None:
+                values = (
+                    [(a.start, initial), (a.step, place)] if isinstance(a, ast.Recurrence) else [(a.operand, place)]
+                )
+                incoming.operands[a.name] = [(n, where) for n, where in values if isinstance(n, ast.Attribute)]
         place = replace(place, old=types)
         for a in accumulators:
             if isinstance(a, ast.Recurrence):
