@@ -7,6 +7,7 @@ Names are found by a sorted table of hashes rather than a dict, which a million 
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -93,6 +94,14 @@ class Segment:
         )
 
 
+_SELECT = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*select\b", re.IGNORECASE)
+
+
+def is_sequence(text: str) -> bool:
+    """Whether a text that was checked is a pattern. Told from its first word, so that nobody has to parse it."""
+    return _SELECT.match(text) is not None
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """Bulk work makes millions of small objects without a cycle among them; the collector would walk them again and again."""
@@ -157,11 +166,10 @@ def _filters(
             continue
         made = cut_at_joints(entry.text)
         if made is None:
-            tokens = tokenise(entry.text)
-            if tokens.kinds[0] == "SELECT":
+            if is_sequence(entry.text):
                 sequences.append(slot)
                 continue
-            made = cut(tokens)
+            made = cut(tokenise(entry.text))
         if any(piece.form.late for piece in made.pieces):
             late.append(slot)
             bodies.append(orjson.dumps(codec.encode(made.body())).decode())

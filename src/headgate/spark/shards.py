@@ -8,23 +8,17 @@ need state, and what others PUBLISH: they are a plan of their own, which the sta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from headgate import Plan, Subscriptions, UsageError
 from headgate.plan import Entry
-from headgate.plan.segment import compile_segment
+from headgate.plan.segment import compile_segment, is_sequence
 
 SHARD_SIZE = 500_000
 LEAST_RECENT = 1000
 GROWN = 0.1
-_SELECT = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*select\b", re.IGNORECASE)
-
-
-def is_sequence(text: str) -> bool:
-    return _SELECT.match(text) is not None
 
 
 def parted(subs: Subscriptions | Plan | Sequence[Plan], size: int = SHARD_SIZE) -> tuple[list[Plan], Plan | None]:
