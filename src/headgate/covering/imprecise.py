@@ -49,11 +49,9 @@ def match(union: Union, event: Mapping[str, Any], schema: Schema, procedure: Pro
     concrete = [{d: p for d, p in b.items() if d.path is not None} for b in union]
     if not any(meet(box, b) is not None for b in concrete):
         return Answer.NOT
-    rows = Rows(Grid())
-    for b in union:
-        rows.append(rows.grid.pieces(b))
-    found = decide(rows, np.arange(rows.count), [box], procedure)
-    return Answer.SURELY if found.covered else Answer.POSSIBLY
+    rows = Rows(Grid(), union)
+    decision = decide(rows, np.arange(rows.count), [box], procedure)
+    return Answer.SURELY if decision.covered else Answer.POSSIBLY
 
 
 def event_box(event: Mapping[str, Any], schema: Schema, dimensions: list[Dimension]) -> Box:
