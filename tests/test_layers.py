@@ -19,6 +19,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "headgate"
 # `headgate` is the public front, `headgate/__init__.py`: it gathers what stands before it, for those that stand after.
 LAYERS = (
     "errors",
+    "pictures",
     "schema",
     "language",
     "columns",

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
-from headgate.engine import Binding, Hits, State
+from headgate.engine import Binding, Hits
 from headgate.errors import EventError, HeadgateError, LanguageError, UsageError
 from headgate.graphs import rdf
 from headgate.graphs.event import LIMITS, EventGraph, Limits
@@ -146,7 +146,6 @@ class GraphEngine:
         index: GraphIndex,
         columns: Columns,
         upstream: Hits | None = None,
-        state: State | None = None,
         *,
         rows: NDArray[np.int64] | None = None,
     ) -> GraphHits:

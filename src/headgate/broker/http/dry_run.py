@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from fastapi import APIRouter, Request
 
@@ -44,16 +44,4 @@ async def trial(request: Request, body: Trial) -> Verdicts:
         chosen[f"draft {number + 1}"] = Entry(draft.text, draft.stream or body.stream or "", draft.missing, None)
     streams = await broker.book(lambda s: s.schemas())
     seen = await broker.reading(lambda: dry_run.tried(dry_run.book_of(streams, chosen), body.event))
-    return Verdicts(
-        verdicts=[
-            Verdict(
-                id=one.id,
-                name=names.get(one.id),
-                text=one.text,
-                matched=one.matched,
-                why=one.why,
-                blocking=list(one.blocking),
-            )
-            for one in seen
-        ]
-    )
+    return Verdicts(verdicts=[Verdict(name=names.get(one.id), **asdict(one)) for one in seen])

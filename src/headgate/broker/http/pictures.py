@@ -11,6 +11,7 @@ from headgate.broker import pictures
 from headgate.broker.dry_run import book_of
 from headgate.broker.http import access
 from headgate.broker.http.models import Mode, Name, Strict, Text
+from headgate.pictures import Picture
 
 router = APIRouter(prefix="/v1", tags=["look"])
 _MOST = 200
@@ -48,7 +49,7 @@ async def picture(request: Request, body: Wish) -> Response:
     return Response(made.svg(), media_type="image/svg+xml", headers=_POLICY)
 
 
-def _drawn(body: Wish, schemas: Any) -> pictures.Picture:
+def _drawn(body: Wish, schemas: Any) -> Picture:
     text = body.text or "TRUE"
     book = book_of(schemas, {})
     book.add("draft", text, on=body.stream, missing=body.missing)
