@@ -20,6 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "headgate"
 LAYERS = (
     "errors",
     "pictures",
+    "compiled",
     "schema",
     "language",
     "columns",

@@ -57,8 +57,8 @@ def table_of(rows: Sequence[Sequence[Interval]]) -> Table | int:
     s_lo, s_hi = np.zeros(AXES, np.int64), np.full(AXES, SIZE - 1)
     s = kernels.Subject(s_lo, s_hi, EMPTY, EMPTY, EMPTY)
     among = np.arange(len(rows))
-    covering, kept, found = kernels.conflict_table(arrays(rows), among, s, np.zeros(AXES, np.bool_))
-    return int(covering) if covering >= 0 else Table(kept, found, s_lo, s_hi, np.arange(AXES))
+    covering, kept, *found = kernels.conflict_table(*arrays(rows), among, *s, np.zeros(AXES, np.bool_))
+    return int(covering) if covering >= 0 else Table(kept, kernels.Entries(*found), s_lo, s_hi, np.arange(AXES))
 
 
 def entries(found: Table) -> list[list[Interval]]:
@@ -123,9 +123,9 @@ def test_boxes_inside_and_boxes_that_meet_are_found(rows: list[list[Interval]], 
     members = [{i for i, p in enumerate(all_points) if oracle.contains(r, p)} for r in (*rows, other)]
     stored = arrays([*rows, other])
     among = np.arange(len(rows))
-    meeting = kernels.meeting(stored, among, len(rows)).tolist()
+    meeting = kernels.meeting(*stored, among, len(rows)).tolist()
     assert meeting == [i for i in among if members[i] & members[-1]]
-    inside = kernels.inside(stored, among, len(rows)).tolist()
+    inside = kernels.inside(*stored, among, len(rows)).tolist()
     assert inside == [i for i in among if members[i] <= members[-1]]
 
 
@@ -137,7 +137,7 @@ def test_a_guess_that_no_row_contains_ends_the_guessing(rows: list[list[Interval
     edge_ptr = np.arange(AXES + 1) * SIZE
     edges = np.tile(np.arange(SIZE), AXES)
     weight = np.tile(np.cumsum(np.full(SIZE, 1 / SIZE)), AXES)
-    trials, point = kernels.sample(found.entries, edge_ptr, edges, weight, 20, seed)
+    trials, point = kernels.sample(*found.entries, edge_ptr, edges, weight, 20, seed)
     if len(point):
         assert oracle.evades(entries(found), dict(enumerate(point.tolist())))
         assert 1 <= trials <= 20

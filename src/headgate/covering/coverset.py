@@ -234,6 +234,6 @@ class CoverSet:
         """The actives worth a look: those with a box inside the newcomer's, or with `group` those that meet it."""
         among = np.flatnonzero(self._alive[: self._rows.count])
         test = kernels.inside if self._demote == "pairwise" else kernels.meeting
-        rows = [row for own in newcomer.rows for row in test(self._rows.arrays(), among, own)]
+        rows = [row for own in newcomer.rows for row in test(*self._rows.arrays(), among, own)]
         names = dict.fromkeys(self._owners[row] for row in rows)
         return [name for name in names if self._members[name] is not newcomer]

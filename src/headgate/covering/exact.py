@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.columns import offsets_of
 from headgate.covering.kernels import Entries
 from headgate.covering.search import kernels
 from headgate.covering.table import Table
@@ -77,7 +78,7 @@ def _attempt(
         np.lexsort((table.entries.lo, table.entries.axis)),
         np.lexsort((table.entries.hi, table.entries.axis)),
     )
-    axis_ptr = np.concatenate([[0], np.cumsum(np.bincount(table.entries.axis, minlength=axes))])
+    axis_ptr = offsets_of(np.bincount(table.entries.axis, minlength=axes))
     live = np.diff(table.entries.ptr)
     row = np.repeat(np.arange(rows), live)
     here = kernels.Search(
@@ -97,7 +98,8 @@ def _attempt(
         around_low=np.empty(axes, np.int64),
         around_high=np.empty(axes, np.int64),
     )
-    kernels.search(kernels.Table(*entries, row, axis_ptr, by_lo, by_hi, table.s_lo, table.s_hi), here, conflicts)
+    order = (row, axis_ptr, by_lo, by_hi)
+    kernels.search(*entries, *order, table.s_lo, table.s_hi, *here, conflicts)  # type: ignore[arg-type]  # mypy takes no named tuple apart
     used |= here.used[:own]
     status = here.state[kernels.STATUS]
     if status == kernels.WITNESS:
@@ -167,8 +169,7 @@ def _edges(table: Table) -> tuple[list[Ints], Ints]:
         here = table.entries.axis == j
         starts = np.concatenate([table.entries.lo[here], table.entries.hi[here] + 1])
         edges.append(np.unique(starts[(starts > table.s_lo[j]) & (starts <= table.s_hi[j])]))
-    first = np.zeros(len(edges) + 1, np.int64)
-    np.cumsum([len(e) for e in edges], out=first[1:])
+    first = offsets_of([len(e) for e in edges])
     return edges, first
 
 

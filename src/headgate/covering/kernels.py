@@ -17,6 +17,8 @@ Ints = NDArray[np.int64]
 
 
 class Pieces(NamedTuple):
+    """Rows of pieces. Handed to the kernels array by array: a tuple would cost more than many a decision."""
+
     start: Ints
     axis: Ints
     lo: Ints
@@ -24,6 +26,8 @@ class Pieces(NamedTuple):
 
 
 class Entries(NamedTuple):
+    """Rows of entries."""
+
     ptr: Ints
     axis: Ints
     lo: Ints
@@ -41,18 +45,29 @@ class Subject(NamedTuple):
 
 
 @njit(cache=True)
-def conflict_table(boxes: Pieces, rows: Ints, s: Subject, ignored: NDArray[np.bool_]) -> tuple[int, Ints, Entries]:
-    """The first row that covers s alone, or -1; the rows that meet s, and their entries.
+def conflict_table(
+    start: Ints,
+    axis: Ints,
+    lo: Ints,
+    hi: Ints,
+    rows: Ints,
+    s_lo: Ints,
+    s_hi: Ints,
+    hole_axis: Ints,
+    hole_lo: Ints,
+    hole_hi: Ints,
+    ignored: NDArray[np.bool_],
+) -> tuple[int, Ints, Ints, Ints, Ints, Ints]:
+    """The entries of every row that meets s, and the first row that covers s alone, or -1.
 
     A hole of s becomes a row of its own, numbered -1: a box that covers the hole and all else on the other axes. What
     rows ask of the axes that are ignored counts as fulfilled.
     """
-    start, axis, lo, hi = boxes
-    room = s.hole_axis.size * 2
+    room = hole_axis.size * 2
     for r in rows:
         room += 2 * (start[r + 1] - start[r])
-    kept = np.empty(rows.size + s.hole_axis.size, np.int64)
-    ptr = np.zeros(rows.size + s.hole_axis.size + 1, np.int64)
+    kept = np.empty(rows.size + hole_axis.size, np.int64)
+    ptr = np.zeros(rows.size + hole_axis.size + 1, np.int64)
     e_axis = np.empty(room, np.int64)
     e_lo = np.empty(room, np.int64)
     e_hi = np.empty(room, np.int64)
@@ -69,8 +84,8 @@ def conflict_table(boxes: Pieces, rows: Ints, s: Subject, ignored: NDArray[np.bo
             if ignored[j]:
                 p += 1
                 continue
-            cursor = s.lo[j]
-            last = s.hi[j]
+            cursor = s_lo[j]
+            last = s_hi[j]
             whole = True
             first = at
             while p < end and axis[p] == j:
@@ -91,8 +106,8 @@ def conflict_table(boxes: Pieces, rows: Ints, s: Subject, ignored: NDArray[np.bo
                 e_lo[at] = cursor
                 e_hi[at] = last
                 at += 1
-            if s.hole_axis.size > 0:
-                at = _trim(e_axis, e_lo, e_hi, first, at, s)
+            if hole_axis.size > 0:
+                at = _trim(e_axis, e_lo, e_hi, first, at, hole_axis, hole_lo, hole_hi)
         if apart:
             continue
         if at == used:
@@ -102,35 +117,37 @@ def conflict_table(boxes: Pieces, rows: Ints, s: Subject, ignored: NDArray[np.bo
         n += 1
         used = at
         ptr[n] = used
-    for h in range(s.hole_axis.size):
-        j = s.hole_axis[h]
+    for h in range(hole_axis.size):
+        j = hole_axis[h]
         kept[n] = -1
         n += 1
         e_axis[used] = j
-        e_lo[used] = s.lo[j]
-        e_hi[used] = s.hole_lo[h] - 1
+        e_lo[used] = s_lo[j]
+        e_hi[used] = hole_lo[h] - 1
         e_axis[used + 1] = j
-        e_lo[used + 1] = s.hole_hi[h] + 1
-        e_hi[used + 1] = s.hi[j]
+        e_lo[used + 1] = hole_hi[h] + 1
+        e_hi[used + 1] = s_hi[j]
         used += 2
         ptr[n] = used
-    return covering, kept[:n], Entries(ptr[: n + 1], e_axis[:used], e_lo[:used], e_hi[:used])
+    return covering, kept[:n], ptr[: n + 1], e_axis[:used], e_lo[:used], e_hi[:used]
 
 
 @njit(cache=True)
-def _trim(e_axis: Ints, e_lo: Ints, e_hi: Ints, first: int, end: int, s: Subject) -> int:
+def _trim(
+    e_axis: Ints, e_lo: Ints, e_hi: Ints, first: int, end: int, hole_axis: Ints, hole_lo: Ints, hole_hi: Ints
+) -> int:
     """Cut the holes of s off the ends of the entries [first, end); entries inside a hole go."""
     at = first
     for e in range(first, end):
         low, high = e_lo[e], e_hi[e]
-        for h in range(s.hole_axis.size):
-            if s.hole_axis[h] == e_axis[e]:
-                if s.hole_lo[h] <= low <= s.hole_hi[h]:
-                    low = s.hole_hi[h] + 1
-        for h in range(s.hole_axis.size - 1, -1, -1):
-            if s.hole_axis[h] == e_axis[e]:
-                if s.hole_lo[h] <= high <= s.hole_hi[h]:
-                    high = s.hole_lo[h] - 1
+        for h in range(hole_axis.size):
+            if hole_axis[h] == e_axis[e]:
+                if hole_lo[h] <= low <= hole_hi[h]:
+                    low = hole_hi[h] + 1
+        for h in range(hole_axis.size - 1, -1, -1):
+            if hole_axis[h] == e_axis[e]:
+                if hole_lo[h] <= high <= hole_hi[h]:
+                    high = hole_lo[h] - 1
         if low <= high:
             e_axis[at] = e_axis[e]
             e_lo[at] = low
@@ -140,35 +157,35 @@ def _trim(e_axis: Ints, e_lo: Ints, e_hi: Ints, first: int, end: int, s: Subject
 
 
 @njit(cache=True)
-def defined_counts(t: Entries, s_lo: Ints, s_hi: Ints) -> Ints:
+def defined_counts(ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, s_lo: Ints, s_hi: Ints) -> Ints:
     """t of every row: how many choices of other rows it survives.
 
     The paper counts entries, of which another row's entry excludes at most one. That holds where all entries of an axis
     reach an end of s; on an axis with entries in the middle one entry may exclude several, so such an axis counts once.
     """
     simple = np.ones(s_lo.size, np.bool_)
-    for e in range(t.axis.size):
-        j = t.axis[e]
-        if t.lo[e] != s_lo[j] and t.hi[e] != s_hi[j]:
+    for e in range(e_axis.size):
+        j = e_axis[e]
+        if e_lo[e] != s_lo[j] and e_hi[e] != s_hi[j]:
             simple[j] = False
-    counts = np.zeros(t.ptr.size - 1, np.int64)
-    for r in range(t.ptr.size - 1):
+    counts = np.zeros(ptr.size - 1, np.int64)
+    for r in range(ptr.size - 1):
         last = -1
-        for e in range(t.ptr[r], t.ptr[r + 1]):
-            if simple[t.axis[e]] or t.axis[e] != last:
+        for e in range(ptr[r], ptr[r + 1]):
+            if simple[e_axis[e]] or e_axis[e] != last:
                 counts[r] += 1
-            last = t.axis[e]
+            last = e_axis[e]
     return counts
 
 
 @njit(cache=True)
-def minimised(t: Entries, counts: Ints, axes: int) -> Ints:
+def minimised(ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, counts: Ints, axes: int) -> Ints:
     """The rows that MCS removes, in the order of removal.
 
     A row goes if one of its entries meets every entry of every other row on its axis, or if its count reaches the
     number of rows that are left. Two rows decide the first question: that with the greatest lo, that with the least hi.
     """
-    rows = t.ptr.size - 1
+    rows = ptr.size - 1
     removed = np.empty(rows, np.int64)
     gone = np.zeros(rows, np.bool_)
     n = 0
@@ -188,34 +205,34 @@ def minimised(t: Entries, counts: Ints, axes: int) -> Ints:
         for r in range(rows):
             if gone[r]:
                 continue
-            for e in range(t.ptr[r], t.ptr[r + 1]):
-                j = t.axis[e]
+            for e in range(ptr[r], ptr[r + 1]):
+                j = e_axis[e]
                 if top_row[j] == r:
-                    top_lo[j, 0] = max(top_lo[j, 0], t.lo[e])
-                elif t.lo[e] > top_lo[j, 0] or top_row[j] < 0:
+                    top_lo[j, 0] = max(top_lo[j, 0], e_lo[e])
+                elif e_lo[e] > top_lo[j, 0] or top_row[j] < 0:
                     top_lo[j, 1] = top_lo[j, 0]
-                    top_lo[j, 0] = t.lo[e]
+                    top_lo[j, 0] = e_lo[e]
                     top_row[j] = r
-                elif t.lo[e] > top_lo[j, 1]:
-                    top_lo[j, 1] = t.lo[e]
+                elif e_lo[e] > top_lo[j, 1]:
+                    top_lo[j, 1] = e_lo[e]
                 if low_row[j] == r:
-                    low_hi[j, 0] = min(low_hi[j, 0], t.hi[e])
-                elif t.hi[e] < low_hi[j, 0] or low_row[j] < 0:
+                    low_hi[j, 0] = min(low_hi[j, 0], e_hi[e])
+                elif e_hi[e] < low_hi[j, 0] or low_row[j] < 0:
                     low_hi[j, 1] = low_hi[j, 0]
-                    low_hi[j, 0] = t.hi[e]
+                    low_hi[j, 0] = e_hi[e]
                     low_row[j] = r
-                elif t.hi[e] < low_hi[j, 1]:
-                    low_hi[j, 1] = t.hi[e]
+                elif e_hi[e] < low_hi[j, 1]:
+                    low_hi[j, 1] = e_hi[e]
         for r in range(rows):
             if gone[r]:
                 continue
             out = counts[r] >= rows - n
-            e = t.ptr[r]
-            while not out and e < t.ptr[r + 1]:
-                j = t.axis[e]
+            e = ptr[r]
+            while not out and e < ptr[r + 1]:
+                j = e_axis[e]
                 other_lo = top_lo[j, 1] if top_row[j] == r else top_lo[j, 0]
                 other_hi = low_hi[j, 1] if low_row[j] == r else low_hi[j, 0]
-                out = other_lo <= t.hi[e] and other_hi >= t.lo[e]
+                out = other_lo <= e_hi[e] and other_hi >= e_lo[e]
                 e += 1
             if out:
                 gone[r] = True
@@ -226,31 +243,32 @@ def minimised(t: Entries, counts: Ints, axes: int) -> Ints:
 
 
 @njit(cache=True)
-def narrow(rows: Ints, t: Entries, at_low: Ints, at_high: Ints, low: Ints, high: Ints) -> bool:
+def narrow(
+    ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, rows: Ints, at_low: Ints, at_high: Ints, low: Ints, high: Ints
+) -> bool:
     """Narrow the box [low, high] in place by one entry of each row, in order; False if some row has none that fits.
 
     An entry fits that meets the box [at_low, at_high]: that very one, or a witness point.
     """
     for r in rows:
         best = -1
-        for e in range(t.ptr[r], t.ptr[r + 1]):
-            j = t.axis[e]
-            if t.lo[e] <= at_high[j] and t.hi[e] >= at_low[j]:
+        for e in range(ptr[r], ptr[r + 1]):
+            j = e_axis[e]
+            if e_lo[e] <= at_high[j] and e_hi[e] >= at_low[j]:
                 best = e
-                if t.lo[e] <= low[j] and t.hi[e] >= high[j]:
+                if e_lo[e] <= low[j] and e_hi[e] >= high[j]:
                     break
         if best < 0:
             return False
-        j = t.axis[best]
-        low[j] = max(low[j], t.lo[best])
-        high[j] = min(high[j], t.hi[best])
+        j = e_axis[best]
+        low[j] = max(low[j], e_lo[best])
+        high[j] = min(high[j], e_hi[best])
     return True
 
 
 @njit(cache=True)
-def inside(boxes: Pieces, rows: Ints, outer: int) -> Ints:
+def inside(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, outer: int) -> Ints:
     """Those of the rows whose box lies in the box of row `outer`."""
-    start, axis, lo, hi = boxes
     found = np.empty(rows.size, np.int64)
     n = 0
     for r in rows:
@@ -282,7 +300,15 @@ def inside(boxes: Pieces, rows: Ints, outer: int) -> Ints:
 
 @njit(cache=True)
 def sample(
-    t: Entries, edge_ptr: Ints, edges: Ints, weight: NDArray[np.float64], trials: int, seed: int
+    ptr: Ints,
+    e_axis: Ints,
+    e_lo: Ints,
+    e_hi: Ints,
+    edge_ptr: Ints,
+    edges: Ints,
+    weight: NDArray[np.float64],
+    trials: int,
+    seed: int,
 ) -> tuple[int, Ints]:
     """RSPC: up to `trials` random cells of s; the number of trials and the cell that no row contains, or an empty one.
 
@@ -303,11 +329,11 @@ def sample(
                     a = middle + 1
             point[j] = edges[a]
         held = False
-        for r in range(t.ptr.size - 1):
+        for r in range(ptr.size - 1):
             out = False
-            for e in range(t.ptr[r], t.ptr[r + 1]):
-                v = point[t.axis[e]]
-                if t.lo[e] <= v <= t.hi[e]:
+            for e in range(ptr[r], ptr[r + 1]):
+                v = point[e_axis[e]]
+                if e_lo[e] <= v <= e_hi[e]:
                     out = True
                     break
             if not out:
@@ -319,9 +345,8 @@ def sample(
 
 
 @njit(cache=True)
-def meeting(boxes: Pieces, rows: Ints, other: int) -> Ints:
+def meeting(start: Ints, axis: Ints, lo: Ints, hi: Ints, rows: Ints, other: int) -> Ints:
     """Those of the rows whose box meets the box of row `other`."""
-    start, axis, lo, hi = boxes
     found = np.empty(rows.size, np.int64)
     n = 0
     for r in rows:

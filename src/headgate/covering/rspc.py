@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.columns import offsets_of
 from headgate.covering import kernels
 from headgate.covering.table import Table
 
@@ -81,11 +82,10 @@ class Guess:
 def guess(table: Table, cells: Cells, rho: float, error: float, limit: int, seed: int) -> Guess:
     """Guess as often as `error` asks, but at most `limit` times."""
     trials = min(math.ceil(trials_for(rho, error)), limit) if rho > 0.0 else limit
-    ptr = np.zeros(len(cells.edges) + 1, np.int64)
-    np.cumsum([len(s) for s in cells.shares], out=ptr[1:])
+    ptr = offsets_of([len(s) for s in cells.shares])
     starts = np.concatenate([edge[:-1] for edge in cells.edges])
     weight = np.concatenate([np.cumsum(share) for share in cells.shares])
-    done, point = kernels.sample(table.entries, ptr, starts, weight, trials, seed)
+    done, point = kernels.sample(*table.entries, ptr, starts, weight, trials, seed)
     if len(point):
         return Guess(point, int(done), 0.0)
     return Guess(None, int(done), math.exp(trials * math.log1p(-rho)) if rho < 1.0 else 0.0)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.columns import offsets_of
 from headgate.covering import kernels
 from headgate.covering.grid import END, Grid, Piece, Rows
 from headgate.covering.kernels import Entries, Subject
@@ -38,7 +39,7 @@ class Table:
         """The table of some of the rows, in the order given."""
         old = self.entries
         sizes = old.ptr[kept + 1] - old.ptr[kept]
-        ptr = np.concatenate([[0], np.cumsum(sizes)])
+        ptr = offsets_of(sizes)
         taken = np.repeat(old.ptr[kept] - ptr[:-1], sizes) + np.arange(ptr[-1])
         entries = Entries(ptr, old.axis[taken], old.lo[taken], old.hi[taken])
         return Table(self.rows[kept], entries, self.s_lo, self.s_hi, self.axes)
@@ -65,11 +66,12 @@ def conflicts(rows: Rows, among: Ints, s: Subject, ignored: NDArray[np.bool_]) -
 
     On an ignored axis every row is taken to cover s.
     """
-    covering, kept, entries = kernels.conflict_table(rows.arrays(), among, s, ignored)
+    covering, kept, *arrays = kernels.conflict_table(*rows.arrays(), among, *s, ignored)
     if covering >= 0:
         return int(covering)
-    axes, local = np.unique(entries.axis, return_inverse=True)
-    return Table(kept, entries._replace(axis=local.astype(np.int64)), s.lo[axes], s.hi[axes], axes)
+    ptr, axis, lo, hi = arrays
+    axes, local = np.unique(axis, return_inverse=True)
+    return Table(kept, Entries(ptr, local.astype(np.int64), lo, hi), s.lo[axes], s.hi[axes], axes)
 
 
 def certainly_not(counts: Ints) -> bool:
@@ -79,12 +81,12 @@ def certainly_not(counts: Ints) -> bool:
 
 def counts(table: Table) -> Ints:
     """The t of the rows: how many choices made for other rows a row survives at least."""
-    return kernels.defined_counts(table.entries, table.s_lo, table.s_hi)
+    return kernels.defined_counts(*table.entries, table.s_lo, table.s_hi)
 
 
 def minimise(table: Table, counts: Ints) -> tuple[Table, Ints]:
     """MCS: the table of the rows that matter, and the rows removed, in order."""
-    removed = kernels.minimised(table.entries, counts, len(table.axes))
+    removed = kernels.minimised(*table.entries, counts, len(table.axes))
     kept = np.setdiff1d(np.arange(len(table)), removed, assume_unique=True)
     return (table if len(removed) == 0 else table.take(kept)), removed
 
@@ -95,11 +97,11 @@ def polyhedron(table: Table, point: Ints) -> tuple[Ints, Ints]:
     Rows that MCS removed fit any such box, though not any point.
     """
     low, high = table.s_lo.copy(), table.s_hi.copy()
-    kernels.narrow(np.arange(len(table)), table.entries, point, point, low, high)
+    kernels.narrow(*table.entries, np.arange(len(table)), point, point, low, high)
     return low, high
 
 
 def extended(table: Table, order: Ints, low: Ints, high: Ints) -> None:
     """Narrow a polyhedron witness by one entry of each of some rows, in place. There is one: they were redundant."""
-    if not kernels.narrow(order, table.entries, low, high, low, high):
+    if not kernels.narrow(*table.entries, order, low, high, low, high):
         raise AssertionError("a row that was redundant has no entry left")

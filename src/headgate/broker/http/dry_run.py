@@ -32,11 +32,7 @@ async def trial(request: Request, body: Trial) -> Verdicts:
     nobody's business.
     """
     broker = access.broker_of(request)
-    account = await access.key(request, "subscribe")
-    rows = await access.tickets(request)
-    if account is not None:
-        owner = account.id
-        rows += await broker.reading(lambda: broker.tickets.of_owner(owner, "", _MOST))
+    rows = await access.own(request, _MOST)
     entries = await broker.book(lambda s: s.entries([row.subscription for row in rows]))
     chosen = {n: replace(e, paused=False) for n, e in entries.items() if body.stream in (None, e.stream)}
     names = {row.subscription: row.name for row in rows}

@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from headgate.compiled import borrowing
 
 Ints = NDArray[np.int64]
 
@@ -64,9 +65,19 @@ class Search(NamedTuple):
     around_high: Ints
 
 
-@njit(cache=True)
-def search(t: Table, s: Search, conflicts: int) -> None:
+@borrowing
+def search(
+    ptr: Ints, axis: Ints, lo: Ints, hi: Ints, row: Ints, axis_ptr: Ints, by_lo: Ints, by_hi: Ints, s_lo: Ints, s_hi: Ints,
+    state: Ints, low: Ints, high: Ints, live: Ints, dead_lo: Ints, dead_hi: Ints, trail: Ints, slots: Ints, queue: Ints,
+    activity: NDArray[np.float64], used: NDArray[np.bool_], learned: Ints, around_low: Ints, around_high: Ints,
+    conflicts: int,
+) -> None:  # fmt: skip
     """Go on until the search is over or has met `conflicts` more conflicts; `s.state[STATUS]` says which."""
+    # Put together here: to hand over a tuple of arrays from Python takes longer than a short search.
+    t = Table(ptr, axis, lo, hi, row, axis_ptr, by_lo, by_hi, s_lo, s_hi)
+    s = Search(
+        state, low, high, live, dead_lo, dead_hi, trail, slots, queue, activity, used, learned, around_low, around_high
+    )
     stop = s.state[CONFLICTS] + conflicts
     failed = -1
     if s.state[CHECKED] == 0:
@@ -104,7 +115,7 @@ def search(t: Table, s: Search, conflicts: int) -> None:
         failed = _narrow(t, s, j, a, b, DECISION)
 
 
-@njit(cache=True)
+@borrowing
 def _narrow(t: Table, s: Search, j: int, a: int, b: int, reason: int) -> int:
     """Axis j becomes [a, b]. Entries die, rows with one left are queued; the last row left without any, or -1."""
     if a == s.low[j] and b == s.high[j]:
@@ -143,7 +154,7 @@ def _narrow(t: Table, s: Search, j: int, a: int, b: int, reason: int) -> int:
     return failed
 
 
-@njit(cache=True)
+@borrowing
 def _undo(t: Table, s: Search) -> None:
     """Take back the last step of the trail."""
     s.state[TRAIL] -= 1
@@ -163,12 +174,12 @@ def _undo(t: Table, s: Search) -> None:
     s.dead_lo[j] = t.axis_ptr[j + 1] - k
 
 
-@njit(cache=True)
+@borrowing
 def _learn(t: Table, s: Search, failed: int) -> int:
     """Row `failed` covers the box: generalise, go back, take the other side. A row that fails there, or -1."""
     s.state[QUEUE] = 0
-    s.around_low[:] = t.s_lo
-    s.around_high[:] = t.s_hi
+    for i in range(s.low.size):
+        s.around_low[i], s.around_high[i] = t.s_lo[i], t.s_hi[i]
     _clip(t, s, failed, -1)
     s.used[failed] = True
     s.activity[failed] += 1.0
@@ -212,23 +223,26 @@ def _learn(t: Table, s: Search, failed: int) -> int:
                 s.state[STATUS] = FULL
                 return -1
             s.state[SLOTS] += 1
+            kept = s.state[LEARNED] < s.learned.shape[0]
             for i in range(s.low.size):
                 s.slots[slot, 2 * i] = s.around_low[i]
                 s.slots[slot, 2 * i + 1] = s.around_high[i]
-            if s.state[LEARNED] < s.learned.shape[0]:
-                s.learned[s.state[LEARNED]] = s.slots[slot]
-                s.state[LEARNED] += 1
+                if kept:
+                    s.learned[s.state[LEARNED], 2 * i] = s.around_low[i]
+                    s.learned[s.state[LEARNED], 2 * i + 1] = s.around_high[i]
+            s.state[LEARNED] += kept
             if s.around_low[j] <= s.low[j]:
                 a, b = s.around_high[j] + 1, s.high[j]
             else:
                 a, b = s.low[j], s.around_low[j] - 1
-            s.activity[:] *= 0.98
+            for r in range(s.activity.size):
+                s.activity[r] *= 0.98
             return _narrow(t, s, j, a, b, DECISION - 1 - slot)
     s.state[STATUS] = COVERED
     return -1
 
 
-@njit(cache=True)
+@borrowing
 def _clip(t: Table, s: Search, r: int, but: int) -> None:
     """G shrinks to the part of row r's box around the current one, on all axes but one."""
     for e in range(t.ptr[r], t.ptr[r + 1]):
@@ -240,7 +254,7 @@ def _clip(t: Table, s: Search, r: int, but: int) -> None:
                 s.around_high[j] = min(s.around_high[j], t.lo[e] - 1)
 
 
-@njit(cache=True)
+@borrowing
 def _choose(t: Table, s: Search) -> int:
     """The entry to try next, or -1 if every row has one that holds already.
 

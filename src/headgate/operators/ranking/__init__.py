@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headgate.columns import offsets_of
 from headgate.operators.kernels import ARGUMENT, KIND, LITERAL, Floats, Ints, Longs
 from headgate.operators.program import Program
 from headgate.operators.ranking import kernels
@@ -38,8 +39,7 @@ def chains(program: Program, chance: Floats, cost: Floats) -> tuple[Longs, Ints]
         program.shares[program.weight[literal] + 1],
     )
     order = np.lexsort((predicate, key, slot[literal]))
-    indptr = np.zeros(program.slots + 1, np.int64)
-    np.cumsum(np.bincount(slot[literal], minlength=program.slots), out=indptr[1:])
+    indptr = offsets_of(np.bincount(slot[literal], minlength=program.slots))
     return indptr, predicate[order].astype(np.int32)
 
 
@@ -65,6 +65,5 @@ def users_of(indptr: Longs, nodes: Ints, predicates: int) -> tuple[Longs, Longs]
     """For every predicate the chains that hold it: (indptr, chains)."""
     chain = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     order = np.argsort(nodes, kind="stable")
-    first = np.zeros(predicates + 1, np.int64)
-    np.cumsum(np.bincount(nodes, minlength=predicates), out=first[1:])
+    first = offsets_of(np.bincount(nodes, minlength=predicates))
     return first, chain[order]
