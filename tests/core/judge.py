@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import count
 from typing import Any
 
-import orjson
 from tests.core.operators import OPERATORS
 
 import headgate as hg
@@ -27,7 +27,7 @@ from headgate.oracle import filters, operators, sequences
 from headgate.oracle import graphs as graph_oracle
 from headgate.oracle.sequences import NOTHING
 from headgate.predicates.times import instant_text
-from headgate.predicates.values import Instant
+from headgate.predicates.values import Instant, written
 from headgate.schema import Kind, Schema
 from headgate.sequences.scopes import check_pattern
 from headgate.sequences.spine import Spine, publish_order
@@ -44,7 +44,7 @@ _CALLED = {o.name: o.function for o in OPERATORS}
 class Verdict:
     matches: list[Match] = field(default_factory=list)
     problems: set[tuple[str, int, str]] = field(default_factory=set)
-    """(stream, event, subscription) for which no answer can be given: an operator failed, or an output cannot be written."""
+    """(stream, event, subscription) for which no answer can be given: an operator failed."""
     rejected: set[Place] = field(default_factory=set)
     """Events that do not take part."""
 
@@ -102,11 +102,7 @@ def _judge_body(
     if found.matched is None:
         verdict.problems.add((stream, number, name))
     elif found.matched:
-        binding = found.bindings[0]
-        if not all(map(_writable, binding.values())):
-            verdict.problems.add((stream, number, name))
-        else:
-            verdict.matches.append((stream, number, name, comparable(binding or None)))
+        verdict.matches.append((stream, number, name, comparable(found.bindings[0] or None)))
 
 
 def _late(body: Node) -> bool:
@@ -166,11 +162,7 @@ def _judge_sequences(
             found = sequences.matches(spine, streams, closed, book[name].missing, asked)
             for match in found:
                 stream, number = _base(match.run.bound)
-                shown = _written(spine, dict(match.output))
-                if shown is None:
-                    verdict.problems.add((stream, number, name))
-                else:
-                    verdict.matches.append((stream, number, name, comparable(shown)))
+                verdict.matches.append((stream, number, name, comparable(_written(spine, dict(match.output)))))
             if spine.publish is not None:
                 streams.setdefault(spine.publish, []).extend(m.as_event(name) for m in found)
 
@@ -198,14 +190,12 @@ def _base(bound: Sequence[sequences.Event]) -> Place:
     return identity[0], identity[1]
 
 
-def _written(spine: Spine, output: dict[str, Any]) -> dict[str, Any] | None:
+def _written(spine: Spine, output: dict[str, Any]) -> dict[str, Any]:
     shown = {}
     for item in spine.items:
         kind = None if item.type is None else item.type.kind
         value = output[item.name]
         made = [_instant(v, kind) for v in value] if isinstance(value, list) else _instant(value, kind)
-        if not _writable(made):
-            return None
         shown[item.name] = made
     return shown
 
@@ -217,21 +207,6 @@ def _instant(value: Any, kind: Kind | None) -> Any:
 # -- outputs
 
 
-def _writable(value: Any) -> bool:
-    """Whether a value has a place in JSON."""
-    try:
-        orjson.dumps(_plain(value))
-    except (TypeError, orjson.JSONEncodeError):
-        return False
-    return True
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value.hex() if isinstance(value, bytes) else value
-
-
 def comparable(output: Mapping[str, Any] | None) -> str:
     """An output as a text that is the same for the same output: JSON has no NaN, and zeros of either sign are equal."""
     return "null" if output is None else repr(sorted((name, _same(value)) for name, value in output.items()))
@@ -240,10 +215,10 @@ def comparable(output: Mapping[str, Any] | None) -> str:
 def _same(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_same(v) for v in value]
-    if isinstance(value, Instant):
-        return instant_text(value)
-    if isinstance(value, bytes):
-        return value.hex()
+    if isinstance(value, Instant | datetime | bytes):
+        return written(value)
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:
+        return str(value)
     if isinstance(value, float):
         return None if not math.isfinite(value) else 0.0 if value == 0 else value
     return value

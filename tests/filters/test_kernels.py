@@ -26,7 +26,7 @@ from tests.filters.plain_kernels import (
 from headgate.filters import kernels as compiled
 from headgate.filters.filing import _pair_cells, _sorted, distinct_ranges, make_conjuncts
 from headgate.filters.kernels import WIDTH
-from headgate.predicates.kernels import numeric_cells, table_cells
+from headgate.predicates import kernels as kernels_of_cells
 
 kernels: Any = compiled  # numba's annotations take no argument for granted
 ALL = 2**64 - 1
@@ -51,7 +51,7 @@ def test_a_cell_is_found_by_search(data: st.DataObject, kind: str) -> None:
     dtype: Any = {"bigint": np.int64, "double": np.float64, "boolean": np.int8}[kind]
     out = np.empty(len(values), np.int32)
     table = np.array(cuts, np.float64 if kind == "double" else np.int64)
-    numeric_cells(np.array(values, dtype), np.array(defined, np.bool_), table, out)
+    kernels_of_cells.numeric_cells(np.array(values, dtype), np.array(defined, np.bool_), table, out)
     cell = partial(cell_of, cuts)
     assert out.tolist() == [cell(x) if there else -1 for x, there in zip(values, defined, strict=True)]
 
@@ -65,7 +65,7 @@ def test_a_cell_is_found_by_table_at_the_ends_of_int64_too(cuts: list[int]) -> N
     values = [least, least + 1, -2, -1, 0, 1, 2, 3, 4, most - 2, most - 1, most]
     out = np.empty(len(values) + 1, np.int32)
     defined = np.array([True] * len(values) + [False])
-    table_cells(np.array([*values, 0], np.int64), defined, first, table, out)
+    kernels_of_cells.table_cells(np.array([*values, 0], np.int64), defined, first, table, out)
     assert out.tolist() == [*(bisect_left(cuts, x) + bisect_right(cuts, x) for x in values), -1]
 
 

@@ -169,7 +169,7 @@ def test_a_like_pattern_of_many_runs_takes_no_longer_than_others() -> None:
 
 
 def test_the_empty_text_is_in_every_text() -> None:
-    tests = [forward(kind, "") for kind in ("CONTAINS", "STARTS", "ENDS")]
+    tests = [forward(kind, "") for kind in ("CONTAINS", "STARTS WITH", "ENDS WITH")]
     assert hits(TextLiterals.build(tests), ["", "a"]) == [[0, 1, 2], [0, 1, 2]]
 
 
@@ -185,7 +185,7 @@ def test_half_of_a_surrogate_pair_is_in_no_text() -> None:
 
 
 def test_tests_that_ask_the_same_share_one_pattern() -> None:
-    compiled = TextLiterals.build([forward("STARTS", "a"), like("a%"), like("a%%", "!")])
+    compiled = TextLiterals.build([forward("STARTS WITH", "a"), like("a%"), like("a%%", "!")])
     assert compiled.tests == [[0, 1, 2]]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
-from tests.sequences.book import columns_of, select
+from tests.sequences.book import OPERATORS, columns_of, select
 from tests.sequences.patterns import SCHEMAS, S, T, books, events
 
 import headgate as hg
@@ -83,7 +83,7 @@ def test_an_opened_plan_explains_as_before(tmp_path: Path, name: str) -> None:
 @given(texts=books(), s=events(), t=events(), missing=st.sampled_from(["null", "strict", "default", "total"]))
 def test_whatever_compiles_is_saved_and_opened_as_it_was(texts: dict[str, str], s: Any, t: Any, missing: str) -> None:
     note(str(texts))
-    subs = hg.Subscriptions()
+    subs = hg.Subscriptions(OPERATORS).extend("PREFIX : <http://example.org/>;")
     for schema in SCHEMAS:
         subs.stream(schema.stream, schema)
     for name, text in texts.items():
@@ -91,7 +91,7 @@ def test_whatever_compiles_is_saved_and_opened_as_it_was(texts: dict[str, str], 
     plan = subs.compile()
     with tempfile.TemporaryDirectory() as folder:
         plan.save(Path(folder) / "p")
-        opened = Plan.open(Path(folder) / "p")
+        opened = Plan.open(Path(folder) / "p", OPERATORS)
     index, again = plan.sequences, opened.sequences
     assert index is not None
     assert again is not None

@@ -20,6 +20,7 @@ from headgate.errors import EnvironmentProblem, UsageError
 MODULES = {
     "filters": "benchmarks.papers.filters",
     "filters-million": "benchmarks.filters_million",
+    "opening": "benchmarks.opening",
     "abe": "benchmarks.abe",
     "graphs": "benchmarks.papers.graphs",
     "operators": "benchmarks.papers.operators",

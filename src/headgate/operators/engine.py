@@ -212,8 +212,8 @@ class Batch:
             truth = output.truth(ask, holds, read)
             if truth == TRUE:
                 return {} if output.empty else output.bindings(ask, holds, read)[0]
-        except HeadgateError as error:
-            return Failure(event, slot, error)
+        except Exception as error:  # noqa: BLE001 - values of foreign code; a problem of this pair alone
+            return Failure(event, slot, undecidable(error))
         if truth != ERROR:
             return None
         answers = (ask(p) for p in self.index.predicates if p.graph is not None)

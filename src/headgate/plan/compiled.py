@@ -35,7 +35,7 @@ from headgate.language.forms import cut_text
 from headgate.match.residual import LateIndex
 from headgate.plan import file
 from headgate.plan.compile_context import CompileContext, Signatures
-from headgate.plan.segment import Entry, Segment, compile_segment
+from headgate.plan.segment import Entry, Segment, collector_paused, compile_segment
 from headgate.plan.sequences import Living
 from headgate.results import Problems
 from headgate.runtime.book import CompiledSegment, Part
@@ -293,9 +293,10 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to a file that any number of processes can open and share."""
-        sequences = None if self.sequences is None else save_index(self.sequences, file.encode)
-        parts = {"segments": self.segments, "dead": self.dead, "sequences": sequences}
-        file.write({**file.definitions(self.catalogue), **parts}, path)
+        with collector_paused():
+            sequences = None if self.sequences is None else save_index(self.sequences, file.encode)
+            parts = {"segments": self.segments, "dead": self.dead, "sequences": sequences}
+            file.write({**file.definitions(self.catalogue), **parts}, path)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], operators: Iterable[Any] = ()) -> Plan:

@@ -43,7 +43,7 @@ from headgate.predicates.normal import Lit
 from headgate.schema import Attribute, Kind, Schema, Type
 from headgate.sequences.predicates import Equality
 from headgate.sequences.publish_levels import Joined, Known, Side
-from headgate.sequences.saved import Nodes, SavedAutomaton, SavedIndex, SavedLevel, Spines
+from headgate.sequences.saved_columns import Nodes, SavedAutomaton, SavedIndex, SavedLevel, Spines
 from headgate.sequences.spine import Accumulator, Merged, Selected, Source, Spine, Step
 
 MAGIC = b"HEADGATE"

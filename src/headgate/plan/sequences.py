@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from headgate.errors import PlanError
 from headgate.language.catalogue import Catalogue
-from headgate.plan.segment import Entry, Segment
+from headgate.plan.segment import Entry, Segment, collector_paused
 from headgate.sequences.automaton import QUOTA
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Subscription
@@ -58,9 +58,11 @@ class Sequences:
         last = self._made
         known = {segment.fingerprint: (segment, slots) for segment, slots in living}
         if last is None or _speak_of(last.catalogue) != _speak_of(catalogue):
-            self._made = self._anew(known, catalogue)
+            with collector_paused():
+                self._made = self._anew(known, catalogue)
         elif not _same(last.living, known):
-            self._made = self._laid_over(last, known, catalogue)
+            with collector_paused():
+                self._made = self._laid_over(last, known, catalogue)
         assert self._made is not None
         return self._made.index
 

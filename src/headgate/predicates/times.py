@@ -18,4 +18,8 @@ def instant(text: str) -> int:
 
 def instant_text(microseconds: int) -> str:
     """The ISO 8601 text of an instant, in UTC."""
-    return (_EPOCH + microseconds * _MICROSECOND).isoformat().replace("+00:00", "Z")
+    try:
+        moment = _EPOCH + microseconds * _MICROSECOND
+    except OverflowError:  # beyond the years that have four digits
+        return f"{microseconds} us"
+    return moment.isoformat().replace("+00:00", "Z")

@@ -9,10 +9,11 @@ twin.
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from headgate.predicates.times import instant_text
+
 INT64 = range(-(2**63), 2**63)
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """`c op x` is `x FLIPPED[op] c`."""
@@ -56,11 +57,10 @@ _KINDS = {
 def written(value: Any) -> Any:
     """A value as JSON can hold it: a time as ISO 8601 in UTC, bytes in hexadecimal."""
     if isinstance(value, Instant):
-        try:
-            moment = _EPOCH + timedelta(microseconds=value)
-        except OverflowError:
-            return int(value)
-        return moment.isoformat().replace("+00:00", "Z")
+        return instant_text(value)
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return value.hex() if isinstance(value, bytes) else value
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.columns import Column, Columns
+from headgate.columns import Columns
 from headgate.errors import PlanError
 from headgate.language import ast
 from headgate.language.ast import DUR, RUN, TRUE, Path
 from headgate.results import Problem
-from headgate.schema import Kind, Schema, Type
+from headgate.schema import Kind, Schema
 from headgate.sequences.arrivals import Clock, derived, merged_order
 from headgate.sequences.automaton import Automaton, Edge, Options, Slots, State, slots_of
 from headgate.sequences.index import Layout, Numbered, Programs, number, numbered_parts
@@ -37,6 +37,7 @@ from headgate.sequences.runs.signatures import signature
 from headgate.sequences.runs.table import RunTable, subscriptions_after, subscriptions_behind
 from headgate.sequences.static import Static, StaticIndex
 from headgate.sequences.tables import Ints
+from headgate.sequences.unions import each_once, renamed
 
 
 @dataclass
@@ -442,8 +443,8 @@ class Session:
                 for a in streams.get(side.stream, ()):
                     if test is not None:
                         a = a.take(self._admitted(test, a, union.name))
-                    parts.append(_renamed(a, union))
-            streams[union.name] = list(_each_once(parts))
+                    parts.append(renamed(a, union))
+            streams[union.name] = list(each_once(parts))
 
     def _level(self, at: int, level: LevelIndex, streams: Mapping[str, list[Arrivals]], closed: int) -> Rows:
         parts = [(i, a) for i, name in enumerate(level.streams) for a in streams.get(name, ()) if len(a)]
@@ -506,23 +507,3 @@ def subscribers(level: LevelIndex, about: int | Sequence[Edge], names: Sequence[
     else:
         found.update(s for edge in about for s in subscriptions_behind(level, edge))
     return tuple(sorted({names[s] for s in found}))
-
-
-def _renamed(a: Arrivals, union: Joined) -> Arrivals:
-    """With the columns of the UNION: what is BIGINT here and DOUBLE on the other side is DOUBLE."""
-    columns = dict(a.columns.columns)
-    for attribute in union.schema:
-        held = columns.get(attribute.path)
-        if held is not None and attribute.type == Type(Kind.DOUBLE) and held.type == Type(Kind.BIGINT):
-            columns[attribute.path] = Column(attribute.type, held.defined, np.asarray(held.values, np.float64))
-    return replace(a, stream=union.name, columns=replace(a.columns, columns=columns), decided=None)
-
-
-def _each_once(parts: Sequence[Arrivals]) -> Iterable[Arrivals]:
-    """A UNION is a set: the same event from two sides is one."""
-    seen: set[int] = set()
-    for a in parts:
-        fresh = [i for i, identity in enumerate(a.identity.tolist()) if identity not in seen]
-        seen.update(a.identity[fresh].tolist())
-        if fresh:
-            yield a.take(np.array(fresh, np.int64))

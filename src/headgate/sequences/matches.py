@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.predicates.times import instant_text
+from headgate.predicates.values import written
 from headgate.results import json_text
 from headgate.schema import Kind, Type
 from headgate.sequences.arrivals import starts_after
@@ -132,4 +133,4 @@ def _shown(value: Any, kind: Type | None) -> Any:
         return [_shown(v, None if kind is None else kind.element) for v in value]
     if kind is not None and kind.kind is Kind.TIMESTAMP and isinstance(value, int):
         return instant_text(value)
-    return value
+    return written(value)

@@ -8,23 +8,17 @@ need state, and what others PUBLISH: they are a plan of their own, which the sta
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from headgate import Plan, Subscriptions, UsageError
 from headgate.plan import Entry
-from headgate.plan.segment import compile_segment
+from headgate.plan.segment import Family, compile_segment
 
 SHARD_SIZE = 500_000
 LEAST_RECENT = 1000
 GROWN = 0.1
-_SELECT = re.compile(r"(?:\s|--[^\n]*(?:\n|$))*select\b", re.IGNORECASE)
-
-
-def is_sequence(text: str) -> bool:
-    return _SELECT.match(text) is not None
 
 
 def parted(subs: Subscriptions | Plan | Sequence[Plan], size: int = SHARD_SIZE) -> tuple[list[Plan], Plan | None]:
@@ -38,7 +32,9 @@ def parted(subs: Subscriptions | Plan | Sequence[Plan], size: int = SHARD_SIZE) 
         return given, None
     entries = {n: found[0].entry(found[1]) for p in given for n in p.names() if (found := p.find(n)) is not None}
     last = given[-1]
-    plain, stateful = ({n: e for n, e in entries.items() if is_sequence(e.text) == wanted} for wanted in (False, True))
+    plain, stateful = (
+        {n: e for n, e in entries.items() if (e.family is Family.SEQUENCE) == wanted} for wanted in (False, True)
+    )
     return [Plan.of(plain, last.catalogue, last.context, None, [])], _uncompiled(stateful, last)
 
 
@@ -50,7 +46,7 @@ def _uncompiled(entries: Mapping[str, Entry], beside: Plan) -> Plan:
 def _cut(subs: Subscriptions, size: int) -> tuple[list[Plan], Plan | None]:
     if size < 1:
         raise UsageError(f"a shard of {size} subscriptions makes no sense")
-    sequences = [name for name in subs if is_sequence(subs[name].text)]
+    sequences = [name for name in subs if subs[name].family is Family.SEQUENCE]
     if not sequences and len(subs) <= size:
         return [subs.compile()], None
     apart = set(sequences)
@@ -114,4 +110,4 @@ class Shards:
         return Parts((*self._base, self._book.part(alive)), gone, self._sequences)
 
     def _stateful(self, name: str) -> bool:
-        return name in self._book and is_sequence(self._book[name].text)
+        return name in self._book and self._book[name].family is Family.SEQUENCE

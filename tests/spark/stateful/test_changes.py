@@ -67,7 +67,7 @@ def test_an_event_at_which_an_operator_fails_is_told_and_the_others_go_on() -> N
     pipeline.batch(stock(tick("a", "IBM", 1, 1)))
     pipeline.batch(stock(tick("b", "IBM", 2, 3)))
     pipeline.batch(stock(tick("c", "SAP", 1, 8)))
-    assert pipeline.errors == [("b", "subscription asks: broken raised ValueError: no such place")]
+    assert pipeline.errors == [("b", "broken raised ValueError: no such place")]
     assert told(pipeline) == [("pair", "b")]
 
 
