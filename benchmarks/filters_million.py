@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks import measure
+from benchmarks.baselines import candidates_one_by_one
 from benchmarks.measure import Row, clock, interleaved, must, same_counts
 from benchmarks.memory import held, largest
 from benchmarks.workloads.filters import MILLION_SCHEMA, million_events, million_texts
@@ -27,7 +28,6 @@ from headgate.columns import Columns
 from headgate.events import decode
 from headgate.filters.engine import SLICE, FilterIndex, _Slice
 from headgate.filters.filing import Lane
-from headgate.filters.kernels import candidates_one_by_one
 from headgate.filters.rows import Batch, prepare
 from headgate.plan import Plan
 from headgate.plan.segment import collector_paused

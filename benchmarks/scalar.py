@@ -15,10 +15,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from benchmarks.baselines import eval_bdd, mv_eval_bdd
 from headgate.columns import Columns
 from headgate.filters.dense import Dense
 from headgate.filters.engine import FilterIndex, _by_definition, _definition, _Slice
-from headgate.filters.kernels import WIDTH, count_roots, eval_bdd, mv_eval_bdd, run_program, set_masks
+from headgate.filters.kernels import WIDTH, count_roots, run_program, set_masks
 from headgate.filters.rows import Family, prepare, unpack
 
 BLOCK = WIDTH * 64

@@ -19,13 +19,15 @@ import cv2
 import numpy as np
 
 from headgate.columns import Columns
+from headgate.explain.pictures import linked_chains
 from headgate.language.parser import parse_body
 from headgate.operators import VAR, Operator, operator
 from headgate.operators.builtin.image import Picture, Range, blobs, decode
 from headgate.operators.builtin.spatial import Gazetteer, spatial_operators
 from headgate.operators.engine import OperatorEngine, Outcome
-from headgate.operators.explain import chains_of, evaluation, picture
+from headgate.operators.explain import chains_of, evaluation
 from headgate.operators.index import OperatorIndex
+from headgate.pictures import Picture as Diagram
 
 SUBSCRIPTIONS = {
     "S1": "loc_in('Bronx') AND chase_pattern('police_car', 'car')",
@@ -226,6 +228,13 @@ def match(columns: Columns, schedule: str = "greedy") -> tuple[OperatorEngine, O
     return engine, index, engine.run(index, columns, trace=True)
 
 
+def chains(engine: OperatorEngine, index: OperatorIndex) -> Diagram:
+    """The subscriptions as linked chains, in the order of evaluation (figure 3 of the paper)."""
+    names = list(SUBSCRIPTIONS)
+    linked = chains_of(index, engine.learned(index))
+    return linked_chains("chains", [(names[s], [str(index.predicates[t]) for t in ts]) for s, ts in linked.items()])
+
+
 def main(folder: Path | None) -> None:
     made, columns = stream(44)
     names = list(SUBSCRIPTIONS)
@@ -240,7 +249,7 @@ def main(folder: Path | None) -> None:
     print(evaluation(index, outcome.asked[len(made) - 1], names))
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "chains.svg").write_text(picture(index, chains_of(index, engine.learned(index), names)), "utf-8")
+        (folder / "chains.svg").write_text(chains(engine, index).svg(), "utf-8")
         for i in range(11):
             (folder / f"event-{i}.png").write_bytes(columns[("image",)].value(i))  # type: ignore[arg-type]  # a BINARY column
         print(f"\nPictures are in {folder}")

@@ -19,6 +19,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "headgate"
 # `headgate` is the public front, `headgate/__init__.py`: it gathers what stands before it, for those that stand after.
 LAYERS = (
     "errors",
+    "pictures",
+    "compiled",
     "schema",
     "language",
     "columns",

@@ -23,11 +23,11 @@ import numpy as np
 from benchmarks.measure import clock, must
 from benchmarks.papers import covering_gates
 from benchmarks.papers import covering_workloads as workloads
+from benchmarks.papers.covering_network import Network, found_probability
 from benchmarks.papers.covering_workloads import Instance
 from headgate.covering import exact, rspc
 from headgate.covering.coverset import CoverSet
 from headgate.covering.decision import Procedure, decide_pieces
-from headgate.covering.network import Network, found_probability
 from headgate.covering.rspc import Floats, Ints
 from headgate.covering.table import Table, conflicts, counts, minimise, subject
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,33 +26,17 @@ import numpy as np
 
 from benchmarks.papers.operators_bound import lower_bound
 from benchmarks.papers.operators_correlation import correlation
+from benchmarks.papers.operators_path import greedy_path
 from benchmarks.papers.operators_workload import Workload, workload
 from headgate.columns import Columns
 from headgate.language import ast
 from headgate.operators import operator
 from headgate.operators.engine import OperatorEngine
-from headgate.operators.ranking import greedy_path
-from headgate.operators.schedule import (
-    Residuals,
-    Run,
-    Scheduler,
-    Suborder,
-    greedy,
-    naive,
-    no_joins,
-    run_table,
-    sequential,
-)
+from headgate.operators.schedule import SCHEDULERS, Residuals, Run, Scheduler, greedy, no_joins, run_table, suborder
 
-SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
-    "naive": naive,
-    "sequential": sequential,
-    "suborder": Suborder,
-    "greedy": greedy,
-}
-OTHERS: dict[str, Callable[[], Scheduler]] = {
-    "suborder_path": lambda: Suborder(greedy_path),
-    "greedy_unguarded": lambda: greedy(guarded=False),
+OTHERS: dict[str, Scheduler] = {
+    "suborder_path": suborder(greedy_path),
+    "greedy_unguarded": greedy(guarded=False),
 }
 PAPER = {
     ("4", 80_000): {"sequential": 7761, "suborder": 7037},
@@ -122,10 +106,9 @@ def _point(figure: str, x: Any, w: Workload, events: int, **more: Any) -> Row:
     residuals = Residuals(w.program)
     none = np.zeros(0, np.bool_)
     drawn = [w.event(np.random.default_rng([7, i])) for i in range(events)]
-    for name, make in (SCHEDULERS | OTHERS).items():
+    for name, scheduler in (SCHEDULERS | OTHERS).items():
         if name in OTHERS and figure not in ("8", "4 single"):
             continue
-        scheduler = make()
         rank = scheduler.arrange(w.program, w.chance, w.cost)
         slots = np.arange(w.program.slots) if rank is None else np.argsort(rank)
         asked = 0
@@ -145,9 +128,9 @@ def _bookkeeping() -> Iterator[Row]:
         w = workload(20_000, 5_000, 5, zipf)
         residuals, none, slots = Residuals(w.program), np.zeros(0, np.bool_), np.arange(w.program.slots)
         drawn = [w.event(np.random.default_rng([9, i])) for i in range(21)]
-        schedulers, times = {name: make() for name, make in SCHEDULERS.items()}, dict[str, list[float]]()
+        times: dict[str, list[float]] = {}
         for truths in drawn * BOOKKEEPING_ROUNDS:
-            for name, scheduler in schedulers.items():
+            for name, scheduler in SCHEDULERS.items():
                 start = time.process_time()
                 run_table(Run(scheduler, w.program, residuals.of(slots, none, w.chance, w.cost), no_joins), truths)
                 times.setdefault(name, []).append((time.process_time() - start) * 1e3)
@@ -167,8 +150,8 @@ def _wall_time(scale: str) -> Iterator[Row]:
     columns = Columns.of("drone", {"n": ("bigint", list(range(events)))})
     for milliseconds in (1, 10, 100):
         row: Row = {"figure": "wall time", "x": milliseconds, "subscriptions": subscriptions, "events": events}
-        for name, make in SCHEDULERS.items():
-            engine = OperatorEngine([_slow(milliseconds, drawn)], schedule=make())
+        for name, scheduler in SCHEDULERS.items():
+            engine = OperatorEngine([_slow(milliseconds, drawn)], schedule=scheduler)
             index = engine.compile(bodies)
             start = time.perf_counter()
             outcome = engine.run(index, columns)

@@ -14,10 +14,9 @@ import numpy as np
 
 from benchmarks import measure
 from benchmarks.measure import Row
-from benchmarks.papers.operators import SCHEDULERS
 from benchmarks.papers.operators_bound import lower_bound
 from benchmarks.papers.operators_workload import Workload, workload
-from headgate.operators.schedule import Residuals, Run, no_joins, run_table
+from headgate.operators.schedule import SCHEDULERS, Residuals, Run, no_joins, run_table, scheduler
 
 SIZES = {"small": (2_000, 8_000), "paper": (20_000, 80_000)}
 EVENTS = {"small": 10, "paper": 20}
@@ -37,13 +36,11 @@ def a_greedy(work: Workload, truths: list[int]) -> int:
 
 
 def scheduled(work: Workload, name: str, drawn: list[list[int]]) -> float:
-    scheduler, residuals, none = SCHEDULERS[name](), Residuals(work.program), np.zeros(0, np.bool_)
-    rank = scheduler.arrange(work.program, work.chance, work.cost)
+    chosen, residuals, none = scheduler(name), Residuals(work.program), np.zeros(0, np.bool_)
+    rank = chosen.arrange(work.program, work.chance, work.cost)
     slots = np.arange(work.program.slots) if rank is None else np.argsort(rank)
     asked = [
-        len(
-            run_table(Run(scheduler, work.program, residuals.of(slots, none, work.chance, work.cost), no_joins), truths)
-        )
+        len(run_table(Run(chosen, work.program, residuals.of(slots, none, work.chance, work.cost), no_joins), truths))
         for truths in drawn
     ]
     return float(np.mean(asked))

@@ -136,7 +136,8 @@ def array_column(type: Type, defined: Mask, offsets: Ints, elements: Column) -> 
     return Column(type, defined, elements.values, offsets, elements)
 
 
-def offsets_of(lengths: NDArray[Any]) -> Ints:
+def offsets_of(lengths: NDArray[Any] | Sequence[int]) -> Ints:
+    """Where each of some parts begins, and the end of the last."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets

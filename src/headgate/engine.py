@@ -1,10 +1,10 @@
-"""What every engine offers.
+"""What every engine answers with.
 
 An engine compiles many expressions of its family into one index, says which attributes that index reads, and
 evaluates a whole batch against it. A *slot* is the number of an expression in the index; `Hits` are columns, one row for
-each (event, slot) that holds, with the binding of its variables where there is one. `upstream` says which pairs are
-asked for: an engine may answer more cheaply for fewer, and never answers a pair it was not asked about. `None` asks
-for all of them.
+each (event, slot) that holds, with the binding of its variables where there is one. Where an engine takes `upstream`, it
+says which pairs are asked for: an engine may answer more cheaply for fewer, and never answers a pair it was not asked
+about. `None` asks for all of them.
 
 For every engine there is a naive twin in `headgate.oracle`, and the tests run one suite over both.
 """
@@ -13,15 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.columns import Columns
-from headgate.language.ast import Node, Path
-
-Index = TypeVar("Index")
 Binding = dict[str, Any]
 """Values of variables by name."""
 
@@ -40,17 +36,3 @@ class Hits:
     @staticmethod
     def none() -> Hits:
         return Hits(np.empty(0, np.int64), np.empty(0, np.int32))
-
-
-class State(Protocol):
-    """What an engine keeps between batches; only sequences keep any."""
-
-    def save(self) -> bytes: ...
-
-
-class Engine(Protocol[Index]):
-    def compile(self, expressions: Sequence[Node]) -> Index: ...
-
-    def needs(self, index: Index) -> frozenset[Path]: ...
-
-    def evaluate(self, index: Index, columns: Columns, upstream: Hits | None, state: State | None) -> Hits: ...

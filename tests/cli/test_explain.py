@@ -69,7 +69,7 @@ def test_a_sequence_takes_a_list_lines_or_streams(given: str) -> None:
 
 
 def test_the_pictures_are_printed_alone() -> None:
-    assert explain("rules.hg", "fall", "--dot").stdout.startswith('digraph "fall" {')
+    assert explain("rules.hg", "fall", "--dot").stdout.startswith('digraph "automaton of fall" {')
     assert explain("rules.hg", "cheap", "--mermaid").stdout.startswith("flowchart TD\n")
 
 

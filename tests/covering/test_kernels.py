@@ -47,23 +47,24 @@ def box(min_axes: int = 0) -> st.SearchStrategy[list[Interval]]:
 BOXES = st.lists(box(), min_size=0, max_size=8)
 
 
-def arrays(rows: Sequence[Sequence[Interval]]) -> tuple[Ints, Ints, Ints, Ints]:
+def arrays(rows: Sequence[Sequence[Interval]]) -> kernels.Pieces:
     start = np.cumsum([0, *(len(r) for r in rows)]).astype(np.int64)
     axis, lo, hi = np.array([piece for r in rows for piece in r], np.int64).reshape(-1, 3).T.copy()
-    return start, axis, lo, hi
+    return kernels.Pieces(start, axis, lo, hi)
 
 
 def table_of(rows: Sequence[Sequence[Interval]]) -> Table | int:
     s_lo, s_hi = np.zeros(AXES, np.int64), np.full(AXES, SIZE - 1)
-    covering, kept, ptr, axis, lo, hi = kernels.conflict_table(
-        *arrays(rows), np.arange(len(rows)), s_lo, s_hi, EMPTY, EMPTY, EMPTY, np.zeros(AXES, np.bool_)
-    )
-    return int(covering) if covering >= 0 else Table(kept, ptr, axis, lo, hi, s_lo, s_hi, np.arange(AXES))
+    s = kernels.Subject(s_lo, s_hi, EMPTY, EMPTY, EMPTY)
+    among = np.arange(len(rows))
+    covering, kept, *found = kernels.conflict_table(*arrays(rows), among, *s, np.zeros(AXES, np.bool_))
+    return int(covering) if covering >= 0 else Table(kept, kernels.Entries(*found), s_lo, s_hi, np.arange(AXES))
 
 
-def entries(t: Table) -> list[list[Interval]]:
+def entries(found: Table) -> list[list[Interval]]:
+    t = found.entries
     return [
-        [(int(t.axis[e]), int(t.lo[e]), int(t.hi[e])) for e in range(t.ptr[r], t.ptr[r + 1])] for r in range(len(t))
+        [(int(t.axis[e]), int(t.lo[e]), int(t.hi[e])) for e in range(t.ptr[r], t.ptr[r + 1])] for r in range(len(found))
     ]
 
 
@@ -136,7 +137,7 @@ def test_a_guess_that_no_row_contains_ends_the_guessing(rows: list[list[Interval
     edge_ptr = np.arange(AXES + 1) * SIZE
     edges = np.tile(np.arange(SIZE), AXES)
     weight = np.tile(np.cumsum(np.full(SIZE, 1 / SIZE)), AXES)
-    trials, point = kernels.sample(found.ptr, found.axis, found.lo, found.hi, edge_ptr, edges, weight, 20, seed)
+    trials, point = kernels.sample(*found.entries, edge_ptr, edges, weight, 20, seed)
     if len(point):
         assert oracle.evades(entries(found), dict(enumerate(point.tolist())))
         assert 1 <= trials <= 20

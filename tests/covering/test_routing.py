@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import pytest
+from benchmarks.papers.covering_network import Network, found_probability, loss_probability
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.covering.boxes import Union
 from headgate.covering.decision import Procedure
-from headgate.covering.network import Network, found_probability, loss_probability
 from headgate.covering.parse_boxes import Source, checked, read_union, schema_of, union_of
 from headgate.covering.routing import LOCAL, Router, Subscribe, Unsubscribe
 from headgate.errors import UnknownName, UsageError

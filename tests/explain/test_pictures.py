@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from headgate.explain import pictures
 from headgate.explain.filters import value_of
-from headgate.explain.pictures import Picture, decision_diagram
+from headgate.explain.pictures import decision_diagram
 from headgate.language import ast
 from headgate.language.parser import parse_body
+from headgate.pictures import Picture
 
 ATOMS = [ast.Attribute((name,)) for name in "abc"]
 BODIES: st.SearchStrategy[Any] = st.recursive(

@@ -77,7 +77,7 @@ def test_the_picture_is_the_automaton() -> None:
     why = book().add("up", TEXT).compile().explain("up")
     assert why.matched is None
     assert [p.title for p in why.pictures] == ["automaton of up"]
-    assert '"start" -> "1 NEXT e2" [label="s: e1.x > 3", style=solid];' in why.graphviz
+    assert 'n0 -> n1 [label="forward: s: e1.x > 3"];' in why.graphviz
 
 
 def test_an_event_that_cannot_be_used_is_an_error() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import baselines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.filters.plain_kernels import (
@@ -192,7 +193,8 @@ def test_candidates_one_by_one_count_what_the_sparse_lane_counts(random: Any) ->
     keys = np.full(filed.events, -1, np.int64)
     for key, begin, end in filed.ranges.tolist():
         keys[begin:end] = key
-    kernels.candidates_one_by_one(keys, *filed.tables, filed.width, filed.words, counts)
+    kernel: Any = baselines.candidates_one_by_one
+    kernel(keys, *filed.tables, filed.width, filed.words, counts)
     kernels.sparse_count(filed.ranges, *filed.tables, filed.width, filed.words, expected)
     assert counts.tolist() == expected.tolist()
 
@@ -214,7 +216,7 @@ def test_the_scalar_bdd_kernels_agree_with_the_program_event_by_event(random: An
     kernels.run_program(table, np.array([0, nodes]), np.zeros(1, np.uint64), np.uint64(0), rows, values)
     for event in random.integers(0, WIDTH * 64, 5).tolist():
         expected = [int(values[i * WIDTH + event // 64]) >> event % 64 & 1 for i in range(rows + nodes)]
-        for kernel in (kernels.eval_bdd, kernels.mv_eval_bdd):
+        for kernel in (baselines.eval_bdd, baselines.mv_eval_bdd):
             scalar = np.zeros(rows + nodes, np.uint8)
             scalar[:rows] = expected[:rows]
             kernel(table, rows, scalar)
@@ -231,7 +233,7 @@ def test_a_node_with_an_undefined_test_or_successor_is_undefined(random: Any, ro
         parts = [twin[e >> 1] if twin[e >> 1] == 2 else twin[e >> 1] ^ (e & 1) for e in (test, high, low)]
         twin.append(2 if 2 in parts else parts[1] if parts[0] else parts[2])
     out = np.concatenate([values, np.zeros(nodes, np.uint8)])
-    kernels.mv_eval_bdd(table, rows, out)
+    baselines.mv_eval_bdd(table, rows, out)
     assert out.tolist() == twin
 
 

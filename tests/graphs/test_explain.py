@@ -72,9 +72,10 @@ def test_the_first_statement_that_cannot_match_points_into_the_text() -> None:
 
 def test_the_tree_is_drawn_for_graphviz_and_mermaid() -> None:
     found = explained("GRAPH { _:H :target ?t ; :price ?m . ?m rdf:value 1 }")
-    assert found.graphviz.startswith("digraph matching {")
-    assert '[shape=box, style=solid, label="_:H :target ?t from _:H"]' in found.graphviz
-    assert '[shape=box, style=dashed, label="?m rdf:value 1 from _:m"]' in found.graphviz
-    assert found.mermaid.startswith("flowchart TD\n")
-    assert '(["_:H = _:H"])' in found.mermaid
-    assert "classDef lost" in found.mermaid
+    drawn = found.picture("matching")
+    assert drawn.graphviz.startswith('digraph "matching" {')
+    assert '[label="_:H :target ?t from _:H", shape=box]' in drawn.graphviz
+    assert '[label="?m rdf:value 1 from _:m", shape=box, style=dashed]' in drawn.graphviz
+    assert drawn.mermaid.startswith("flowchart TD\n")
+    assert '(["_:H = _:H"])' in drawn.mermaid
+    assert "classDef dashed" in drawn.mermaid

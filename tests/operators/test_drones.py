@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from benchmarks.papers.operators_bound import lower_bound
 from benchmarks.papers.operators_workload import workload
-from examples.drones import SUBSCRIPTIONS, match, stream
+from examples.drones import SUBSCRIPTIONS, chains, match, stream
 
-from headgate.operators.explain import chains_of, evaluation, graphviz, mermaid, picture
+from headgate.operators.explain import evaluation
 from headgate.operators.program import conjunctions
 from headgate.oracle.operators import Tree, optimum
 
@@ -37,24 +37,17 @@ def test_an_explanation_tells_what_each_call_decided_and_saved() -> None:
     assert "call(s), 11 predicate(s) in the book" in told
 
 
-def test_the_picture_of_the_chains_is_svg_with_a_box_for_each_predicate() -> None:
+def test_the_chains_are_drawn_as_svg_dot_and_mermaid_with_the_same_boxes_steps_and_links() -> None:
     _, columns = stream(2)
     engine, index, _ = match(columns)
-    drawn = picture(index, chains_of(index, engine.learned(index), list(SUBSCRIPTIONS)))
-    root = ElementTree.fromstring(drawn)  # noqa: S314 - we wrote it ourselves
-    kinds = [child.tag.rpartition("}")[2] for child in root]
-    assert kinds.count("rect") == 1 + 2 + 2 + 3 + 4 + 3
-    assert kinds.count("line") == (1 + 1 + 2 + 3 + 2) + 3
-
-
-def test_the_chains_are_drawn_in_dot_and_mermaid_with_the_same_boxes_steps_and_links() -> None:
-    _, columns = stream(2)
-    engine, index, _ = match(columns)
-    chains = chains_of(index, engine.learned(index), list(SUBSCRIPTIONS))
-    dot, chart = graphviz(index, chains), mermaid(index, chains)
+    drawn = chains(engine, index)
     boxes, steps, links = 2 + 2 + 3 + 4 + 3 + 5, 2 + 2 + 3 + 4 + 3, 3
-    assert (dot.count("label="), dot.count(" -> ") - links, dot.count("style=dashed")) == (boxes, steps, links)
-    assert (chart.count("["), chart.count(" --> "), chart.count(" -.- ")) == (boxes, steps, links)
+    root = ElementTree.fromstring(drawn.svg())  # noqa: S314 - we wrote it ourselves
+    kinds = [child.tag.rpartition("}")[2] for child in root]
+    assert (kinds.count("g"), kinds.count("path")) == (boxes, steps + links)
+    dot, chart = drawn.graphviz, drawn.mermaid
+    assert (dot.count("shape="), dot.count(" -> ") - links, dot.count("style=dashed")) == (boxes, steps, links)
+    assert (chart.count("["), chart.count(" --> "), chart.count(" -.->")) == (boxes, steps, links)
     assert "loc_in('Bronx')" in dot
     assert "loc_in('Bronx')" in chart
 

@@ -232,7 +232,7 @@ def test_only_the_pairs_asked_for_are_answered() -> None:
     engine = engine_for({("p", 0): True})
     index = engine.compile([parse_body("p()"), parse_body("p() OR q()")], schema=SCHEMA)
     asked = Hits(np.array([0]), np.array([1], np.int32))
-    assert engine.evaluate(index, columns_of(), asked).slot.tolist() == [1]
+    assert engine.run(index, columns_of(), asked).hits.slot.tolist() == [1]
 
 
 def test_a_body_with_attributes_needs_filters() -> None:

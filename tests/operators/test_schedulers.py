@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from benchmarks.papers.operators_path import greedy_path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,18 +17,8 @@ from headgate.operators.body import Both, Early, Either, Formula, Late
 from headgate.operators.kernels import chain_key
 from headgate.operators.predicate import Predicate
 from headgate.operators.program import Flattener, Program, conjunctions
-from headgate.operators.ranking import greedy_path, net_savings
-from headgate.operators.schedule import (
-    Residuals,
-    Run,
-    Suborder,
-    greedy,
-    naive,
-    no_joins,
-    run_table,
-    scheduler,
-    sequential,
-)
+from headgate.operators.ranking import net_savings
+from headgate.operators.schedule import Residuals, Run, greedy, no_joins, run_table, scheduler, suborder
 from headgate.oracle.operators import Tree, optimum, walk_in_order
 
 PREDICATES = 7
@@ -183,14 +174,14 @@ def test_sequential_goes_on_after_its_subscription_is_decided() -> None:
     members = [[1 + i, 0] for i in range(50)]
     program = conjunctions(members, 51)
     packed = Residuals(program).of(np.arange(50), np.zeros(0, np.bool_), np.full(51, 0.5), np.ones(51))
-    asked = run_table(Run(sequential(), program, packed, no_joins), [FALSE] + [FALSE] * 50)
+    asked = run_table(Run(scheduler("sequential"), program, packed, no_joins), [FALSE] + [FALSE] * 50)
     assert asked == [1, 0]
 
 
 def test_naive_remembers_but_does_not_look_ahead() -> None:
     program = conjunctions([[0, 1], [2, 1], [1, 2]], 3)
     packed = Residuals(program).of(np.arange(3), np.zeros(0, np.bool_), np.full(3, 0.5), np.ones(3))
-    assert run_table(Run(naive(), program, packed, no_joins), [TRUE, FALSE, TRUE]) == [0, 1, 2]
+    assert run_table(Run(scheduler("naive"), program, packed, no_joins), [TRUE, FALSE, TRUE]) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("ranking", [net_savings, greedy_path])
@@ -198,7 +189,8 @@ def test_suborder_takes_subscriptions_in_the_order_of_its_ranking(ranking: objec
     members = [[0, 1, 2], [2, 3], [3, 4, 5], [5]]
     program = conjunctions(members, 6)
     chance, cost = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), np.ones(6)
-    rank = Suborder(ranking).arrange(program, chance, cost)  # type: ignore[arg-type]  # parametrised
+    rank = suborder(ranking).arrange(program, chance, cost)  # type: ignore[arg-type]  # parametrised
+    assert rank is not None
     assert sorted(rank.tolist()) == [0, 1, 2, 3]
 
 

@@ -24,8 +24,10 @@ def test_the_drawing_has_forward_filter_and_rebind_edges() -> None:
 
 def test_the_drawing_can_be_given_to_graphviz_and_mermaid() -> None:
     drawing = draw(session_of(spines_of({"fall": TEXT}, STOCK)).index, "fall")
-    assert '"1 FOLD low" -> "1 FOLD low" [label="NOT (low.name = e1.name)", style=dashed];' in drawing.graphviz()
-    assert '  n1 ==>|"rebind: low.name = e1.name AND low.price #lt; $.price"| n1' in drawing.mermaid()
+    picture = drawing.picture("fall")
+    assert 'n1 [label="1 FOLD low", shape=circle];' in picture.graphviz
+    assert 'n1 -> n1 [label="filter: NOT (low.name = e1.name)", style=dashed];' in picture.graphviz
+    assert '  n1 ==>|"rebind: low.name = e1.name AND low.price #lt; $.price"| n1' in picture.mermaid
 
 
 def test_the_runs_alive_are_counted_by_subscription() -> None:

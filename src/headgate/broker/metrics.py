@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from headgate.store.logs import Notice
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds."""
@@ -78,6 +80,14 @@ class Numbers:
             self._delays.setdefault((kind, family), Delays()).add(seconds)
             if family == "stateless":
                 self._second.append(seconds)
+
+    def delivered(self, kind: str, notices: Sequence[Notice], family: Callable[[str], str]) -> None:
+        """Notifications that have just been delivered; `family` is that of a subscription."""
+        now = time.time()
+        self.count("delivered_total", len(notices), kind)
+        for notice in notices:
+            if notice.published is not None:
+                self.delay(kind, family(notice.subscription), now - notice.published)
 
     def tick(self) -> None:
         """Once a second: one point of the plots."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import hmac
 import logging
 import secrets
 import time
@@ -26,6 +25,7 @@ import orjson
 from starlette.concurrency import run_in_threadpool
 
 from headgate.broker.delivery.push import Channel, Outcome
+from headgate.broker.delivery.webhook import signature, verify
 from headgate.broker.problems import Refused
 from headgate.broker.routes import Routes, Told
 from headgate.broker.subscribing import PEER
@@ -44,7 +44,6 @@ _FOREVER = 1e12
 _PAGE = 500
 _LOOK_S = 0.25
 _HELLO_S = 2.0
-_WINDOW_S = 300
 
 
 @dataclass
@@ -111,15 +110,12 @@ class Peers:
     # -- signing
 
     def sign(self, path: str, body: bytes, at: int) -> str:
-        made = hmac.new(self._settings.link_key, b"%d.%s.%s" % (at, path.encode(), body), hashlib.sha256)
-        return f"t={at},v1={made.hexdigest()}"
+        return signature(self._settings.link_key, b"%s.%s" % (path.encode(), body), at)
 
     def verify(self, path: str, body: bytes, header: str) -> None:
         """Refused unless a message is from the network."""
-        parts = dict(part.partition("=")[::2] for part in header.split(","))
-        at = int(parts["t"]) if parts.get("t", "").isdecimal() and len(parts["t"]) < 16 else 0
-        right = hmac.compare_digest(self.sign(path, body, at), f"t={at},v1={parts.get('v1', '')}")
-        if not self._settings.link_key or not right or abs(time.time() - at) > _WINDOW_S:
+        key = self._settings.link_key
+        if not key or not verify(key, b"%s.%s" % (path.encode(), body), header, time.time()):
             raise Refused(403, "link", "this message is not signed with the key of the network")
 
     async def _post(self, link_url: str, path: str, message: Mapping[str, Any]) -> Any:
@@ -139,8 +135,8 @@ class Peers:
         """Say who we are, until the other side knows; and again now and then, for it may have forgotten."""
         while True:
             try:
-                said = await self._post(url, "/v1/links/hello", {"name": self.me, "url": self._settings.advertise})
-                self._linked(str(said["name"]), url)
+                answer = await self._post(url, "/v1/links/hello", {"name": self.me, "url": self._settings.advertise})
+                self._linked(str(answer["name"]), url)
             except (httpx.HTTPError, Unreachable, Disagreement, ValueError, KeyError) as problem:
                 log.info("peer %s: %s", url, problem)
             await asyncio.sleep(_HELLO_S)
@@ -243,16 +239,15 @@ class Peers:
             mine = self._heard(owner)
             wanted = {t.name: t for t in given}
             for name in wanted:
-                found = tickets.find(name)
-                if name.startswith(f"{self.me}/") or (
-                    found is not None and found.ended is None and found.owner != owner
-                ):
+                known = tickets.find(name)
+                others = known is not None and known.ended is None and known.owner != owner
+                if others or name.startswith(f"{self.me}/"):
                     raise Refused(409, "circle", f"{name} is known by another way: the links must form a tree")
             gone = [name for name in mine if (whole and name not in wanted) or name in unset]
             again = [name for name in wanted if name in mine and name not in gone]
-            known = set(store.streams())
+            declared = set(store.streams())
             for stream, packed in streams.items():
-                if stream not in known:
+                if stream not in declared:
                     store.stream(stream, schemas.unpack(stream, packed))
             now = time.time()
             # One that ended may come back; its row is made anew.
@@ -268,12 +263,10 @@ class Peers:
             broker.forget(name)
 
     def _heard(self, owner: str) -> set[str]:
-        found: set[str] = set()
-        after = ""
-        while page := self._broker.tickets.of_owner(owner, after, 1000):
-            found.update(row.subscription for row in page)
-            after = page[-1].subscription
-        return found
+        names = [""]
+        while page := self._broker.tickets.of_owner(owner, names[-1], 1000):
+            names += [row.subscription for row in page]
+        return set(names[1:])
 
     # -- forwarding events
 

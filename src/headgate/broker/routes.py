@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from headgate.covering.boxes import TooWide, Union
-from headgate.covering.parse_boxes import Source, checked, union_of
+from headgate.covering.boxes import Union
+from headgate.covering.parse_boxes import read_union
 from headgate.covering.routing import LOCAL, Router
 from headgate.errors import HeadgateError
 from headgate.schema import Schema
@@ -94,10 +94,7 @@ class Routes:
     def _union(self, id: str) -> Union | None:
         entry = self._book[id]
         schema = self._book.streams.get(entry.stream)
-        if schema is None:
-            return None
         try:
-            (body,), found = checked([Source(entry.text, entry.missing)], schema)
-            return union_of(body, entry.missing, found)
-        except (TooWide, HeadgateError):
+            return None if schema is None else read_union(entry.text, entry.missing, schema)
+        except HeadgateError:
             return None

@@ -31,7 +31,6 @@ class SparkEngine:
         self._child: subprocess.Popen[str] | None = None
         self._thread = threading.Thread(target=self._run, name="headgate-supervisor", daemon=True)
         self.ready = threading.Event()
-        self.restarts = 0
         self.trouble: str | None = None
         """Why matching does not go on, as the child said last."""
 
@@ -41,9 +40,6 @@ class SparkEngine:
 
     def start(self) -> None:
         self._thread.start()
-
-    def wake(self) -> None:
-        """The query looks for events by itself."""
 
     def stop(self) -> None:
         self._stop.set()
@@ -75,7 +71,6 @@ class SparkEngine:
             if self._stop.is_set():
                 return
             wait = _FIRST_WAIT_S if time.monotonic() - began > _GOOD_S else min(2 * wait, _LONGEST_WAIT_S)
-            self.restarts += 1
             self._told({"event": "ended"})
             log.error("the matching process ended; it is started again in %.1f s", wait)
             self._stop.wait(wait)

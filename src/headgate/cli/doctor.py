@@ -20,6 +20,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,8 @@ GIB = 1 << 30
 JAVA_FIX = "Java 17 or newer, in JAVA_HOME or else on PATH; Debian, Ubuntu: apt-get install openjdk-17-jre-headless"
 SPARK_FIX = "pip install 'headgate[spark]'"
 PATIENCE_S = 20.0
+_ANY = (1_000_000,)
+"""Above every version."""
 WORKER_QUESTION = """
 import sys
 try:
@@ -112,22 +115,17 @@ def check_java() -> Finding:
     return Finding("Java", major is not None and major >= 17, found, JAVA_FIX, without_spark())
 
 
-def check_pyspark() -> Finding:
-    found = installed("pyspark")
-    ok = found is not None and (4,) <= numbers(found) < (5,)
-    return Finding("PySpark", ok, found or "not installed", SPARK_FIX, optional=found is None)
+def check_version(
+    name: str, low: tuple[int, ...], below: tuple[int, ...], fix: str, for_spark: bool = True
+) -> Callable[[], Finding]:
+    """Whether a distribution is there in a version from `low` on."""
 
+    def check() -> Finding:
+        found = installed(name.lower())
+        ok = found is not None and low <= numbers(found) < below
+        return Finding(name, ok, found or "not installed", fix, for_spark and without_spark())
 
-def check_pandas() -> Finding:
-    found = installed("pandas")
-    ok = found is not None and (2, 2) <= numbers(found) < (3,)
-    return Finding("pandas", ok, found or "not installed", "pip install 'pandas>=2.2,<3'", without_spark())
-
-
-def check_pyarrow() -> Finding:
-    found = installed("pyarrow")
-    ok = found is not None and numbers(found) >= (18,)
-    return Finding("pyarrow", ok, found or "not installed", "pip install 'pyarrow>=18'")
+    return check
 
 
 def check_worker_python() -> Finding:
@@ -145,12 +143,6 @@ def check_worker_python() -> Finding:
     return Finding(
         "worker Python", stated == f"{here} with pyarrow", found, fix, optional=named is None or without_spark()
     )
-
-
-def check_protobuf() -> Finding:
-    """The workers of a stateful step speak to the state store in protobuf messages, with or without Connect."""
-    found = installed("protobuf")
-    return Finding("protobuf", found is not None, found or "not installed", SPARK_FIX, without_spark())
 
 
 def check_connect() -> Finding:
@@ -175,14 +167,6 @@ def check_import(name: str, module: str, distribution: str) -> Finding:
     except ImportError as error:
         return Finding(name, False, str(error), f"pip install --force-reinstall --only-binary :all: {distribution}")
     return Finding(name, True, installed(distribution) or "built in", "")
-
-
-def check_re2() -> Finding:
-    return check_import("RE2", "re2", "google-re2")
-
-
-def check_cudd() -> Finding:
-    return check_import("CUDD", "dd.cudd", "dd")
 
 
 def writable(folder: Path) -> bool:
@@ -234,15 +218,16 @@ def check_disk() -> Finding:
 CHECKS: tuple[Callable[[], Finding], ...] = (
     check_python,
     check_java,
-    check_pyspark,
-    check_pandas,
-    check_pyarrow,
+    check_version("PySpark", (4,), (5,), SPARK_FIX),
+    check_version("pandas", (2, 2), (3,), "pip install 'pandas>=2.2,<3'"),
+    check_version("pyarrow", (18,), _ANY, "pip install 'pyarrow>=18'", for_spark=False),
     check_worker_python,
-    check_protobuf,
+    # The workers of a stateful step speak to the state store in protobuf messages, with or without Connect.
+    check_version("protobuf", (), _ANY, SPARK_FIX),
     check_connect,
     check_rocksdb,
-    check_re2,
-    check_cudd,
+    partial(check_import, "RE2", "re2", "google-re2"),
+    partial(check_import, "CUDD", "dd.cudd", "dd"),
     check_kernel_cache,
     check_memory,
     check_disk,

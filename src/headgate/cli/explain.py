@@ -13,10 +13,8 @@ from typing import Any
 import click
 import orjson
 
-from headgate.cli.problems import show
-from headgate.cli.progress import busy
-from headgate.cli.rules import book, title
-from headgate.errors import LanguageErrors, UsageError
+from headgate.cli.rules import compiled
+from headgate.errors import UsageError
 from headgate.explain import Explanation
 
 
@@ -39,13 +37,7 @@ def explain(
     """
     if rules == event == "-":
         raise UsageError("RULES and EVENT cannot both be standard input")
-    try:
-        with busy(f"compiling {title(rules)}"):
-            subs = book(rules)
-            plan = subs.compile()
-    except LanguageErrors as problems:
-        show(problems, as_json, title(rules))
-        context.exit(1)
+    subs, plan = compiled(context, rules, as_json)
     why = plan.explain(name, None if event is None else _event(event))
     if picture is not None:
         click.echo(why.graphviz if picture == "graphviz" else why.mermaid)

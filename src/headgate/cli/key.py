@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from headgate.errors import EnvironmentProblem
+from headgate.cli.options import JSON, broker_extra, together
 
 if TYPE_CHECKING:
     from headgate.store.keys import Keys
 
-_STORE = click.option("--store", default=None, help="As for `headgate serve`.  [default: DATA/broker.db]")
-_DATA = click.option(
-    "--data", type=click.Path(file_okay=False, path_type=Path), default=Path("headgate-data"), show_default=True,
-    help="The folder of the broker.",
-)  # fmt: skip
-_SECRET = click.option("--secret", default=None, help="As for `headgate serve`.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="The answer as JSON.")
+_WHERE = together(
+    click.option("--store", default=None, help="As for `headgate serve`.  [default: DATA/broker.db]"),
+    click.option(
+        "--data",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("headgate-data"),
+        show_default=True,
+        help="The folder of the broker.",
+    ),
+    click.option("--secret", default=None, help="As for `headgate serve`."),
+    JSON,
+)
 
 
 def _keys(store: str | None, data: Path, secret: str | None) -> Keys:
-    try:
+    with broker_extra():
         from headgate.broker.settings import secret_of
-    except ModuleNotFoundError as missing:
-        raise EnvironmentProblem(f"the broker needs {missing.name}", "pip install 'headgate[broker]'") from None
     from headgate.store.database import Database
     from headgate.store.keys import Keys as Made
 
@@ -50,33 +53,18 @@ def key() -> None:
 )
 @click.option("--rate", type=float, default=None, help="Events a second.")
 @click.option("--quota", type=int, default=None, help="Events a day.")
-@_STORE
-@_DATA
-@_SECRET
-@_JSON
-def add(
-    name: str,
-    scopes: tuple[str, ...],
-    rate: float | None,
-    quota: int | None,
-    store: str | None,
-    data: Path,
-    secret: str | None,
-    as_json: bool,
-) -> None:
+@_WHERE
+def add(name: str, scopes: tuple[str, ...], rate: float | None, quota: int | None, as_json: bool, **where: Any) -> None:
     """Make a key for NAME. It is shown once."""
-    made, row = _keys(store, data, secret).create(name, scopes or ("publish", "subscribe"), rate, quota)
+    made, row = _keys(**where).create(name, scopes or ("publish", "subscribe"), rate, quota)
     click.echo(json.dumps({"id": row.id, "key": made}) if as_json else made)
 
 
 @key.command()
-@_STORE
-@_DATA
-@_SECRET
-@_JSON
-def ls(store: str | None, data: Path, secret: str | None, as_json: bool) -> None:
+@_WHERE
+def ls(as_json: bool, **where: Any) -> None:
     """List the keys."""
-    for row in _keys(store, data, secret).list():
+    for row in _keys(**where).list():
         state = "revoked" if row.revoked else "valid"
         shown = {"id": row.id, "name": row.name, "scopes": sorted(row.scopes), "rate": row.rate, "quota": row.quota}
         if as_json:
@@ -88,11 +76,8 @@ def ls(store: str | None, data: Path, secret: str | None, as_json: bool) -> None
 
 @key.command()
 @click.argument("id")
-@_STORE
-@_DATA
-@_SECRET
-@_JSON
-def rm(id: str, store: str | None, data: Path, secret: str | None, as_json: bool) -> None:
+@_WHERE
+def rm(id: str, as_json: bool, **where: Any) -> None:
     """Revoke the key ID."""
-    _keys(store, data, secret).revoke(id)
+    _keys(**where).revoke(id)
     click.echo(json.dumps({"id": id, "revoked": True}) if as_json else f"{id} is revoked")

@@ -16,11 +16,10 @@ from typing import Any
 import click
 import orjson
 
-from headgate.cli.problems import show
-from headgate.cli.progress import Reading, busy
-from headgate.cli.rules import book, title
+from headgate.cli.progress import Reading
+from headgate.cli.rules import compiled
 from headgate.cli.writers import Writer, writer
-from headgate.errors import LanguageErrors, UsageError
+from headgate.errors import UsageError
 from headgate.events import read
 from headgate.plan import Plan
 from headgate.results import Problem
@@ -78,12 +77,7 @@ def match(
     """
     if rules == events == "-":
         raise UsageError("RULES and EVENTS cannot both be standard input")
-    try:
-        with busy(f"compiling {title(rules)}"):
-            plan = book(rules).compile()
-    except LanguageErrors as problems:
-        show(problems, as_json, title(rules))
-        context.exit(1)
+    _, plan = compiled(context, rules, as_json)
     run = Run()
     with ExitStack() as stack:
         to = stack.enter_context(writer(out, output, as_json))

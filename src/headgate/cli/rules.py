@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from headgate.errors import UsageError
+import click
+
+from headgate.cli.problems import show
+from headgate.cli.progress import busy
+from headgate.errors import LanguageErrors, UsageError
+from headgate.plan import Plan
 from headgate.subscriptions import Subscriptions
 
 
@@ -22,3 +27,14 @@ def book(rules: str) -> Subscriptions:
     except UnicodeDecodeError:
         raise UsageError("standard input is not UTF-8 text") from None
     return Subscriptions.parse(script)
+
+
+def compiled(context: click.Context, rules: str, as_json: bool) -> tuple[Subscriptions, Plan]:
+    """The subscriptions of a script and their plan. Its mistakes are shown, and end the program."""
+    try:
+        with busy(f"compiling {title(rules)}"):
+            subscriptions = book(rules)
+            return subscriptions, subscriptions.compile()
+    except LanguageErrors as problems:
+        show(problems, as_json, title(rules))
+        context.exit(1)

@@ -9,10 +9,12 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
-from headgate.errors import EnvironmentProblem, UsageError
+from headgate.cli.options import broker_extra
+from headgate.errors import UsageError
 
 
 class JsonLines(logging.Formatter):
@@ -69,30 +71,20 @@ def serve(
     data: Path,
     host: str,
     port: int,
-    engine: str,
     master: str | None,
     connect: str | None,
-    plans: str | None,
     secret: str | None,
-    require_keys: bool,
-    anonymous_rate: float | None,
-    backlog: int,
-    cap: int,
-    allow_private: bool,
-    kafka: str | None,
-    kafka_prefix: str,
     name: str | None,
     peers: tuple[str, ...],
     link_key: str | None,
     advertise: str | None,
     as_json: bool,
+    **settings_as_given: Any,
 ) -> None:
     """Run the broker and its web page: subscribe, publish and be notified over HTTP."""
-    try:
+    with broker_extra():
         from headgate.broker.http.app import server
         from headgate.broker.settings import Settings, secret_of
-    except ModuleNotFoundError as missing:
-        raise EnvironmentProblem(f"the broker needs {missing.name}", "pip install 'headgate[broker]'") from None
     if master and connect:
         raise UsageError("--master and --connect are two ways to one Spark", "give one of them")
     if port == 0:
@@ -109,25 +101,22 @@ def serve(
         secret=secret_of(data, secret),
         host=host,
         port=port,
-        engine=engine,
         master=connect or master,
-        plans=plans,
-        require_keys=require_keys,
-        anonymous_rate=anonymous_rate,
-        backlog=backlog,
-        cap=cap,
-        allow_private=allow_private,
-        kafka=kafka,
-        kafka_prefix=kafka_prefix,
         name=name or f"b{port}",
         peers=peers,
         link_key=_link_key(link_key, peers),
         advertise=advertise or f"http://{host}:{port}",
+        **settings_as_given,
     )
     began = time.monotonic()
     running = server(settings)
     logging.getLogger("headgate.broker").info(
-        "broker %s at http://%s:%s, engine %s (%.1f s)", settings.name, host, port, engine, time.monotonic() - began
+        "broker %s at http://%s:%s, engine %s (%.1f s)",
+        settings.name,
+        host,
+        port,
+        settings.engine,
+        time.monotonic() - began,
     )
     # The server ends gracefully on a signal, and then raises it again; by then it has done what it says.
     signal.signal(signal.SIGTERM, lambda *_: None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headgate.cli.options import JSON, broker_extra, together
 from headgate.errors import EnvironmentProblem, UnknownName
 
 if TYPE_CHECKING:
@@ -48,21 +49,19 @@ def _ticket(url: str, id: str, given: str | None) -> str:
 
 
 def _client(url: str, key: str | None) -> Client:
-    try:
+    with broker_extra("the broker's client"):
         from headgate.broker.client import Client as Made
-    except ModuleNotFoundError as missing:
-        raise EnvironmentProblem(
-            f"the broker's client needs {missing.name}", "pip install 'headgate[broker]'"
-        ) from None
     return Made(url, key)
 
 
-_URL = click.option(
-    "--url", default="http://127.0.0.1:8080", envvar="HEADGATE_URL", show_default=True, help="The broker."
+_BROKER = together(
+    click.option(
+        "--url", default="http://127.0.0.1:8080", envvar="HEADGATE_URL", show_default=True, help="The broker."
+    ),
+    click.option("--key", default=None, envvar="HEADGATE_KEY", help="An API key, where the broker asks for one."),
+    JSON,
 )
-_KEY = click.option("--key", default=None, envvar="HEADGATE_KEY", help="An API key, where the broker asks for one.")
 _TICKET = click.option("--ticket", default=None, help="The ticket, if it is not in the file of tickets.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="The answer as JSON.")
 
 
 @click.group()
@@ -83,15 +82,10 @@ def sub() -> None:
 @click.option("--topic", default=None, help="A Kafka topic to have them in.")
 @click.option("--interval", type=float, default=None, help="At most one notification in so many seconds.")
 @click.option("--by", default=None, help="With --interval: for each value at this path.")
-@_URL
-@_KEY
-@_JSON
+@_BROKER
 def add(
     text: str,
     stream: str | None,
-    missing: str,
-    validity: float | None,
-    name: str | None,
     webhook: str | None,
     topic: str | None,
     interval: float | None,
@@ -99,13 +93,14 @@ def add(
     url: str,
     key: str | None,
     as_json: bool,
+    **more: Any,
 ) -> None:
     """Subscribe to TEXT."""
     kind = "webhook" if webhook else "kafka" if topic else "stream"
     delivery = {"kind": kind, "url": webhook, "topic": topic, "interval": interval, "key": by}
     given = {k: v for k, v in delivery.items() if v is not None}
     with _client(url, key) as broker:
-        made = broker.subscribe(text, stream, missing=missing, validity=validity, name=name, delivery=given)
+        made = broker.subscribe(text, stream, delivery=given, **more)
     kept = _tickets()
     kept.setdefault(url, {})[made.id] = made.ticket
     _keep(kept)
@@ -123,9 +118,7 @@ def add(
 @sub.command()
 @click.argument("id")
 @_TICKET
-@_URL
-@_KEY
-@_JSON
+@_BROKER
 def rm(id: str, ticket: str | None, url: str, key: str | None, as_json: bool) -> None:
     """Unsubscribe ID."""
     with _client(url, key) as broker:
@@ -140,9 +133,7 @@ def rm(id: str, ticket: str | None, url: str, key: str | None, as_json: bool) ->
 @click.argument("id")
 @click.option("--validity", type=float, default=None, help="Seconds from now.  [default: a day]")
 @_TICKET
-@_URL
-@_KEY
-@_JSON
+@_BROKER
 def renew(id: str, validity: float | None, ticket: str | None, url: str, key: str | None, as_json: bool) -> None:
     """Make ID valid for longer."""
     with _client(url, key) as broker:
@@ -151,9 +142,7 @@ def renew(id: str, validity: float | None, ticket: str | None, url: str, key: st
 
 
 @sub.command()
-@_URL
-@_KEY
-@_JSON
+@_BROKER
 def ls(url: str, key: str | None, as_json: bool) -> None:
     """List one's own subscriptions."""
     with _client(url, key) as broker:

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from headgate.covering.boxes import TooWide, Union
 from headgate.covering.decision import Decision, Procedure, decide
 from headgate.covering.grid import Grid, Rows
-from headgate.covering.parse_boxes import Source, checked, schema_of, union_of
+from headgate.covering.parse_boxes import Source, checked, schema_of, union_or_none
 from headgate.covering.sequences import sequence_covered
 from headgate.language import ast
 from headgate.language.ast import Node
@@ -36,6 +35,10 @@ class Cover:
     def __bool__(self) -> bool:
         """True only if covered: unknown counts as not covered, for dropping what may be needed loses matches."""
         return self.covered is True
+
+
+WIDE = Cover(None, None, (), 0.0, "wide")
+"""For a filter that is too wide for boxes."""
 
 
 def cover(
@@ -69,19 +72,20 @@ def cover(
                 return Cover(True, None, (name,), 1.0, "sequence")
     grid = Grid()
     rows = Rows(grid)
-    owners: list[int] = []
+    owners: list[Hashable] = []
     wide = False
-    for i, (source, body) in enumerate(zip(sources[1:], bodies[1:], strict=True)):
-        union = _union(body, source, resolved)
+    for name, source, body in zip(names, sources[1:], bodies[1:], strict=True):
+        union = union_or_none(body, source.missing, resolved)
         wide = wide or union is None
         for box in union or ():
             rows.append(grid.pieces(box))
-            owners.append(i)
-    subject = _union(bodies[0], sources[0], resolved)
+            owners.append(name)
+    subject = union_or_none(bodies[0], missing, resolved)
     if subject is None:
-        return Cover(None, None, (), 0.0, "wide")
+        return WIDE
     decision = decide(rows, np.arange(rows.count), subject, procedure)
-    return _answer(decision, grid, [names[o] for o in owners], wide)
+    # A coverer that was left out might match the witness.
+    return WIDE if wide and decision.covered is False else answer(decision, grid, owners)
 
 
 def _sequences(inner: Node, outer: Node, missing: str, procedure: Procedure) -> bool:
@@ -90,20 +94,11 @@ def _sequences(inner: Node, outer: Node, missing: str, procedure: Procedure) -> 
     return False
 
 
-def _union(body: Node, source: Source, schema: Schema) -> Union | None:
-    try:
-        return union_of(body, source.missing, schema)
-    except TooWide:
-        return None
-
-
-def _answer(decision: Decision, grid: Grid, owners: Sequence[Hashable], wide: bool) -> Cover:
+def answer(decision: Decision, grid: Grid, owners: Sequence[Hashable]) -> Cover:
+    """A decision in the words of subscriptions: `owners` names that of every row."""
     if decision.covered:
         by = tuple(dict.fromkeys(owners[row] for row in decision.rows))
         return Cover(True, None, by, 1.0 - decision.error, decision.method)
     if decision.covered is None:
         return Cover(None, None, (), 0.0, decision.method)
-    if wide:
-        # A coverer that was left out might match the witness.
-        return Cover(None, None, (), 0.0, "wide")
     return Cover(False, grid.event(decision.point), (), 1.0, decision.method)

@@ -18,8 +18,8 @@ import numpy as np
 
 from headgate.covering import kernels
 from headgate.covering.boxes import Union
-from headgate.covering.cover import Cover
-from headgate.covering.decision import Decision, Procedure, decide
+from headgate.covering.cover import WIDE, Cover, answer
+from headgate.covering.decision import Procedure, decide
 from headgate.covering.grid import Grid, Rows
 from headgate.covering.parse_boxes import Source, checked, schema_of, union_or_none
 from headgate.errors import DuplicateName, UnknownName, UsageError
@@ -153,19 +153,11 @@ class CoverSet:
 
     def _decide(self, union: Union | None, without: tuple[int, ...] = ()) -> Cover:
         if union is None:
-            return Cover(None, None, (), 0.0, "wide")
+            return WIDE
         among = np.flatnonzero(self._alive[: self._rows.count])
         if without:
             among = np.setdiff1d(among, np.array(without, np.int64), assume_unique=True)
-        return self._answer(decide(self._rows, among, union, self._procedure))
-
-    def _answer(self, decision: Decision) -> Cover:
-        if decision.covered:
-            by = tuple(dict.fromkeys(self._owners[row] for row in decision.rows))
-            return Cover(True, None, by, 1.0 - decision.error, decision.method)
-        if decision.covered is None:
-            return Cover(None, None, (), 0.0, decision.method)
-        return Cover(False, self._grid.event(decision.point), (), 1.0, decision.method)
+        return answer(decide(self._rows, among, union, self._procedure), self._grid, self._owners)
 
     def _settle(self, name: Id, member: _Member) -> Cover:
         """Make a member passive if the active ones cover it, else active."""
@@ -241,8 +233,7 @@ class CoverSet:
     def _touched(self, newcomer: _Member) -> list[Id]:
         """The actives worth a look: those with a box inside the newcomer's, or with `group` those that meet it."""
         among = np.flatnonzero(self._alive[: self._rows.count])
-        arrays = self._rows.arrays()
         test = kernels.inside if self._demote == "pairwise" else kernels.meeting
-        rows = [row for own in newcomer.rows for row in test(*arrays, among, own)]
+        rows = [row for own in newcomer.rows for row in test(*self._rows.arrays(), among, own)]
         names = dict.fromkeys(self._owners[row] for row in rows)
         return [name for name in names if self._members[name] is not newcomer]

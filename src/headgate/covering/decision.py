@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from headgate.covering import exact, rspc
 from headgate.covering.grid import Piece, Rows
+from headgate.covering.kernels import Subject
 from headgate.covering.space import Box
-from headgate.covering.table import Subject, Table, certainly_not, conflicts, extended, minimise, polyhedron, subject
+from headgate.covering.table import Table, certainly_not, conflicts, extended, minimise, polyhedron, subject
 from headgate.covering.table import counts as counts_of
 from headgate.errors import UsageError
 

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.columns import offsets_of
+from headgate.covering.kernels import Entries
 from headgate.covering.search import kernels
 from headgate.covering.table import Table
 from headgate.errors import EnvironmentProblem
@@ -71,33 +73,42 @@ def _attempt(
     table: Table, own: int, used: NDArray[np.bool_], activity: NDArray[np.float64], conflicts: int
 ) -> tuple[Outcome | None, Ints]:
     """Search until an answer or so many conflicts; then the boxes learned. Rows from `own` on were learned before."""
-    rows, axes, entries = len(table), len(table.axes), len(table.axis)
-    by_lo, by_hi = np.lexsort((table.lo, table.axis)), np.lexsort((table.hi, table.axis))
-    axis_ptr = np.zeros(axes + 1, np.int64)
-    np.cumsum(np.bincount(table.axis, minlength=axes), out=axis_ptr[1:])
-    live = np.diff(table.ptr)
-    e_row = np.repeat(np.arange(rows), live)
-    state = np.zeros(7, np.int64)
-    low, high = table.s_lo.copy(), table.s_hi.copy()
-    here = np.zeros(rows, np.bool_)
-    # Every step moves a bound of an axis to another bound of an entry, so the trail has an end.
-    trail = np.empty((4 * entries + 2 * axes + 8, 4), np.int64)
-    slots = np.empty((min(_SLOTS, entries + 8), 2 * axes), np.int64)
-    learned = np.empty((conflicts, 2 * axes), np.int64)
-    dead_lo, dead_hi = np.zeros(axes, np.int64), np.zeros(axes, np.int64)
-    queue = np.empty(rows + 1, np.int64)
-    kernels.search(
-        table.ptr, table.axis, table.lo, table.hi, e_row, axis_ptr, by_lo, by_hi, table.s_lo, table.s_hi, state,
-        low, high, live, dead_lo, dead_hi, trail, slots, queue, activity, here, learned, conflicts,
-    )  # fmt: skip
-    used |= here[:own]
-    if state[kernels.STATUS] == kernels.WITNESS:
-        return Outcome(False, "search", low), learned
-    if state[kernels.STATUS] == kernels.COVERED:
-        return Outcome(True, "search", used=np.flatnonzero(used)), learned
-    if state[kernels.STATUS] == kernels.FULL:
-        return UNKNOWN, learned
-    return None, learned[: state[kernels.LEARNED]]
+    entries, rows, axes = table.entries, len(table), len(table.axes)
+    by_lo, by_hi = (
+        np.lexsort((table.entries.lo, table.entries.axis)),
+        np.lexsort((table.entries.hi, table.entries.axis)),
+    )
+    axis_ptr = offsets_of(np.bincount(table.entries.axis, minlength=axes))
+    live = np.diff(table.entries.ptr)
+    row = np.repeat(np.arange(rows), live)
+    here = kernels.Search(
+        state=np.zeros(7, np.int64),
+        low=table.s_lo.copy(),
+        high=table.s_hi.copy(),
+        live=live,
+        dead_lo=np.zeros(axes, np.int64),
+        dead_hi=np.zeros(axes, np.int64),
+        # Every step moves a bound of an axis to another bound of an entry, so the trail has an end.
+        trail=np.empty((4 * entries.axis.size + 2 * axes + 8, 4), np.int64),
+        slots=np.empty((min(_SLOTS, entries.axis.size + 8), 2 * axes), np.int64),
+        queue=np.empty(rows + 1, np.int64),
+        activity=activity,
+        used=np.zeros(rows, np.bool_),
+        learned=np.empty((conflicts, 2 * axes), np.int64),
+        around_low=np.empty(axes, np.int64),
+        around_high=np.empty(axes, np.int64),
+    )
+    order = (row, axis_ptr, by_lo, by_hi)
+    kernels.search(*entries, *order, table.s_lo, table.s_hi, *here, conflicts)  # type: ignore[arg-type]  # mypy takes no named tuple apart
+    used |= here.used[:own]
+    status = here.state[kernels.STATUS]
+    if status == kernels.WITNESS:
+        return Outcome(False, "search", here.low), here.learned
+    if status == kernels.COVERED:
+        return Outcome(True, "search", used=np.flatnonzero(used)), here.learned
+    if status == kernels.FULL:
+        return UNKNOWN, here.learned
+    return None, here.learned[: here.state[kernels.LEARNED]]
 
 
 def _with_boxes(table: Table, boxes: Ints) -> Table:
@@ -108,13 +119,10 @@ def _with_boxes(table: Table, boxes: Ints) -> Table:
     box, axis, side = np.nonzero(np.stack([below, above], axis=2))
     low = np.where(side == 0, table.s_lo[axis], hi[box, axis] + 1)
     high = np.where(side == 0, lo[box, axis] - 1, table.s_hi[axis])
-    ptr = table.ptr[-1] + np.cumsum(np.bincount(box, minlength=len(boxes)))
+    ptr = table.entries.ptr[-1] + np.cumsum(np.bincount(box, minlength=len(boxes)))
     return Table(
         np.concatenate([table.rows, np.full(len(boxes), -1)]),
-        np.concatenate([table.ptr, ptr]),
-        np.concatenate([table.axis, axis]),
-        np.concatenate([table.lo, low]),
-        np.concatenate([table.hi, high]),
+        Entries(*map(np.concatenate, zip(table.entries, (ptr, axis, low, high), strict=True))),
         table.s_lo,
         table.s_hi,
         table.axes,
@@ -142,7 +150,7 @@ def solve(table: Table, deadline: float, conflicts: int = 2000) -> Outcome:
         fresh = selectors[-1] + 1 if selectors else count + 1
         for r in range(len(table)):
             clause = [-selectors[r]]
-            for e in range(table.ptr[r], table.ptr[r + 1]):
+            for e in range(table.entries.ptr[r], table.entries.ptr[r + 1]):
                 literals = above(e)
                 if len(literals) == 2:
                     for literal in literals:
@@ -158,21 +166,20 @@ def _edges(table: Table) -> tuple[list[Ints], Ints]:
     """The first numbers of the cells of every axis, and where its variables start."""
     edges = []
     for j in range(len(table.axes)):
-        here = table.axis == j
-        starts = np.concatenate([table.lo[here], table.hi[here] + 1])
+        here = table.entries.axis == j
+        starts = np.concatenate([table.entries.lo[here], table.entries.hi[here] + 1])
         edges.append(np.unique(starts[(starts > table.s_lo[j]) & (starts <= table.s_hi[j])]))
-    first = np.zeros(len(edges) + 1, np.int64)
-    np.cumsum([len(e) for e in edges], out=first[1:])
+    first = offsets_of([len(e) for e in edges])
     return edges, first
 
 
 def _variables(table: Table, edges: list[Ints], first: Ints) -> Any:
     """For an entry the literals that say so: at or above its start, not at or above what follows its end."""
-    start = np.zeros(len(table.axis), np.int64)
-    end = np.zeros(len(table.axis), np.int64)
+    start = np.zeros(len(table.entries.axis), np.int64)
+    end = np.zeros(len(table.entries.axis), np.int64)
     for j, edge in enumerate(edges):
-        here = table.axis == j
-        lo, hi = table.lo[here], table.hi[here]
+        here = table.entries.axis == j
+        lo, hi = table.entries.lo[here], table.entries.hi[here]
         start[here] = np.where(lo > table.s_lo[j], first[j] + 1 + np.searchsorted(edge, lo), 0)
         end[here] = np.where(hi < table.s_hi[j], first[j] + 1 + np.searchsorted(edge, hi + 1), 0)
     starts, ends = start.tolist(), end.tolist()

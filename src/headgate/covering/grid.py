@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.covering.kernels import Pieces
 from headgate.covering.portion import Portion
 from headgate.covering.space import Box, Dimension
 from headgate.predicates.domain import BOTTOM, TOP, Cut
@@ -83,7 +84,7 @@ class Grid:
 
     def __init__(self) -> None:
         self.axes: list[Axis] = []
-        self.renumbered: Callable[[int, Ints, Ints], None] = _nobody
+        self.renumbered: Callable[[int, Ints, Ints], None] = lambda axis, old, new: None
         self._index: dict[Dimension, int] = {}
         self._low = np.zeros(16, np.int64)
         self._opaque = np.zeros(16, np.bool_)
@@ -133,14 +134,10 @@ class Grid:
         return event
 
 
-def _nobody(_axis: int, _old: Ints, _new: Ints) -> None:
-    """Who is told of renumberings before there are rows."""
-
-
 class Rows:
     """Boxes as rows of pieces, growing at the end; a removed row leaves a gap until enough of them are gone."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: Grid, boxes: Iterable[Box] = ()) -> None:
         self.grid = grid
         self._start = np.zeros(64, np.int64)
         self._axis = np.empty(256, np.int64)
@@ -148,11 +145,13 @@ class Rows:
         self._hi = np.empty(256, np.int64)
         self.count = 0
         grid.renumbered = self._translate
+        for box in boxes:
+            self.append(grid.pieces(box))
 
-    def arrays(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """`start, axis, lo, hi` as the kernels take them."""
+    def arrays(self) -> Pieces:
+        """As the kernels take them."""
         used = self._start[self.count]
-        return self._start[: self.count + 1], self._axis[:used], self._lo[:used], self._hi[:used]
+        return Pieces(self._start[: self.count + 1], self._axis[:used], self._lo[:used], self._hi[:used])
 
     def append(self, pieces: Iterable[Piece]) -> int:
         """Add a box; its row number."""
@@ -168,10 +167,6 @@ class Rows:
         self.count += 1
         self._start[self.count] = at + len(pieces)
         return self.count - 1
-
-    def pieces(self, row: int) -> list[Piece]:
-        start, axis, lo, hi = self.arrays()
-        return [(int(axis[p]), int(lo[p]), int(hi[p])) for p in range(start[row], start[row + 1])]
 
     def keep(self, rows: Ints) -> None:
         """Drop all rows but these, which are numbered anew in their order."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -20,9 +20,8 @@ from headgate.covering.grid import Grid, Rows
 from headgate.covering.portion import MISSING, NONE, PRESENT, Portion
 from headgate.covering.space import Box, Dimension, meet, of_attribute
 from headgate.errors import EventError
+from headgate.events.instants import from_date
 from headgate.schema import Attribute, Path, Schema, format_path
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,9 @@ def match(union: Union, event: Mapping[str, Any], schema: Schema, procedure: Pro
     concrete = [{d: p for d, p in b.items() if d.path is not None} for b in union]
     if not any(meet(box, b) is not None for b in concrete):
         return Answer.NOT
-    rows = Rows(Grid())
-    for b in union:
-        rows.append(rows.grid.pieces(b))
-    found = decide(rows, np.arange(rows.count), [box], procedure)
-    return Answer.SURELY if found.covered else Answer.POSSIBLY
+    rows = Rows(Grid(), union)
+    decision = decide(rows, np.arange(rows.count), [box], procedure)
+    return Answer.SURELY if decision.covered else Answer.POSSIBLY
 
 
 def event_box(event: Mapping[str, Any], schema: Schema, dimensions: list[Dimension]) -> Box:
@@ -112,7 +109,4 @@ def _plain(value: Any, dimension: Dimension, name: str) -> Any:
     kind = dimension.domain.name
     if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "BOOLEAN"):
         raise EventError(f"attribute {name}: {value!r} is no {kind}", "a range has bounds of its attribute's type")
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // timedelta(microseconds=1)
-    return value
+    return from_date(value) if isinstance(value, datetime) else value

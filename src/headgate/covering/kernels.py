@@ -7,11 +7,41 @@ intervals of one axis, of which a witness must lie in at least one for every row
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+
+
+class Pieces(NamedTuple):
+    """Rows of pieces. Handed to the kernels array by array: a tuple would cost more than many a decision."""
+
+    start: Ints
+    axis: Ints
+    lo: Ints
+    hi: Ints
+
+
+class Entries(NamedTuple):
+    """Rows of entries."""
+
+    ptr: Ints
+    axis: Ints
+    lo: Ints
+    hi: Ints
+
+
+class Subject(NamedTuple):
+    """The box s in numbers: its hull on every axis, and its holes."""
+
+    lo: Ints
+    hi: Ints
+    hole_axis: Ints
+    hole_lo: Ints
+    hole_hi: Ints
 
 
 @njit(cache=True)
@@ -213,13 +243,18 @@ def minimised(ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, counts: Ints, axe
 
 
 @njit(cache=True)
-def extend(rows: Ints, ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, low: Ints, high: Ints) -> bool:
-    """Narrow the box [low, high] in place by one entry of each row, in order; False if some row has none that fits."""
+def narrow(
+    ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, rows: Ints, at_low: Ints, at_high: Ints, low: Ints, high: Ints
+) -> bool:
+    """Narrow the box [low, high] in place by one entry of each row, in order; False if some row has none that fits.
+
+    An entry fits that meets the box [at_low, at_high]: that very one, or a witness point.
+    """
     for r in rows:
         best = -1
         for e in range(ptr[r], ptr[r + 1]):
             j = e_axis[e]
-            if e_lo[e] <= high[j] and e_hi[e] >= low[j]:
+            if e_lo[e] <= at_high[j] and e_hi[e] >= at_low[j]:
                 best = e
                 if e_lo[e] <= low[j] and e_hi[e] >= high[j]:
                     break
@@ -229,25 +264,6 @@ def extend(rows: Ints, ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, low: Int
         low[j] = max(low[j], e_lo[best])
         high[j] = min(high[j], e_hi[best])
     return True
-
-
-@njit(cache=True)
-def polyhedron(ptr: Ints, e_axis: Ints, e_lo: Ints, e_hi: Ints, point: Ints, low: Ints, high: Ints) -> None:
-    """Narrow [low, high], which is all of s, in place by one entry of each row that holds a witness point.
-
-    Rows that MCS removed fit any such box, though not any point.
-    """
-    for r in range(ptr.size - 1):
-        best = -1
-        for e in range(ptr[r], ptr[r + 1]):
-            j = e_axis[e]
-            if e_lo[e] <= point[j] <= e_hi[e]:
-                best = e
-                if e_lo[e] <= low[j] and e_hi[e] >= high[j]:
-                    break
-        j = e_axis[best]
-        low[j] = max(low[j], e_lo[best])
-        high[j] = min(high[j], e_hi[best])
 
 
 @njit(cache=True)

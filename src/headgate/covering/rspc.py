@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.columns import offsets_of
 from headgate.covering import kernels
 from headgate.covering.table import Table
 
@@ -35,9 +36,9 @@ class Cells:
 def cells_of(table: Table, width: Width | None = None) -> Cells:
     edges, shares = [], []
     for j, axis in enumerate(table.axes):
-        here = table.axis == j
+        here = table.entries.axis == j
         ends = np.array([table.s_lo[j], table.s_hi[j] + 1])
-        edge = np.unique(np.concatenate([ends, table.lo[here], table.hi[here] + 1]))
+        edge = np.unique(np.concatenate([ends, table.entries.lo[here], table.entries.hi[here] + 1]))
         widths = np.ones(len(edge) - 1) if width is None else width(int(axis), edge)
         edges.append(edge)
         shares.append(widths / widths.sum())
@@ -48,11 +49,11 @@ def witness_share(table: Table, cells: Cells, *, printed: bool = False) -> float
     """A lower bound on the share of s that a witness fills, if there is one; `printed` as in the paper."""
     rho = 1.0
     for j, (edge, share) in enumerate(zip(cells.edges, cells.shares, strict=True)):
-        here = table.axis == j
+        here = table.entries.axis == j
         if not here.any():
             continue
-        start = np.searchsorted(edge, table.lo[here])
-        end = np.searchsorted(edge, table.hi[here] + 1)
+        start = np.searchsorted(edge, table.entries.lo[here])
+        end = np.searchsorted(edge, table.entries.hi[here] + 1)
         upto = np.concatenate([[0.0], np.cumsum(share)])
         if not printed:
             # The intersection of entries runs from the start of one to the end of one: for each start the next end.
@@ -81,11 +82,10 @@ class Guess:
 def guess(table: Table, cells: Cells, rho: float, error: float, limit: int, seed: int) -> Guess:
     """Guess as often as `error` asks, but at most `limit` times."""
     trials = min(math.ceil(trials_for(rho, error)), limit) if rho > 0.0 else limit
-    ptr = np.zeros(len(cells.edges) + 1, np.int64)
-    np.cumsum([len(s) for s in cells.shares], out=ptr[1:])
+    ptr = offsets_of([len(s) for s in cells.shares])
     starts = np.concatenate([edge[:-1] for edge in cells.edges])
     weight = np.concatenate([np.cumsum(share) for share in cells.shares])
-    done, point = kernels.sample(table.ptr, table.axis, table.lo, table.hi, ptr, starts, weight, trials, seed)
+    done, point = kernels.sample(*table.entries, ptr, starts, weight, trials, seed)
     if len(point):
         return Guess(point, int(done), 0.0)
     return Guess(None, int(done), math.exp(trials * math.log1p(-rho)) if rho < 1.0 else 0.0)

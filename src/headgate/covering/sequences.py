@@ -81,9 +81,7 @@ class _Proof:
             subject, coverer = (boxes_of(normalise(_apart(n), self._missing, _UNTYPED), _UNTYPED) for n in (p, q))
         except TooWide:
             return False
-        rows = Rows(Grid())
-        for box in coverer:
-            rows.append(rows.grid.pieces(box))
+        rows = Rows(Grid(), coverer)
         return decide(rows, np.arange(rows.count), subject, self._procedure).covered is True
 
 

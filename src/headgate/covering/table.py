@@ -14,8 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.columns import offsets_of
 from headgate.covering import kernels
 from headgate.covering.grid import END, Grid, Piece, Rows
+from headgate.covering.kernels import Entries, Subject
 
 Ints = NDArray[np.int64]
 
@@ -25,10 +27,7 @@ class Table:
     """`rows` are row numbers, -1 for a hole of s; axes are numbered anew, `axes` gives their numbers in the grid."""
 
     rows: Ints
-    ptr: Ints
-    axis: Ints
-    lo: Ints
-    hi: Ints
+    entries: Entries
     s_lo: Ints
     s_hi: Ints
     axes: Ints
@@ -38,23 +37,12 @@ class Table:
 
     def take(self, kept: Ints) -> Table:
         """The table of some of the rows, in the order given."""
-        sizes = self.ptr[kept + 1] - self.ptr[kept]
-        ptr = np.zeros(len(kept) + 1, np.int64)
-        np.cumsum(sizes, out=ptr[1:])
-        taken = np.repeat(self.ptr[kept] - ptr[:-1], sizes) + np.arange(ptr[-1])
-        rows, axis, lo, hi = self.rows[kept], self.axis[taken], self.lo[taken], self.hi[taken]
-        return Table(rows, ptr, axis, lo, hi, self.s_lo, self.s_hi, self.axes)
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The box s in numbers: its hull on every axis, and its holes."""
-
-    lo: Ints
-    hi: Ints
-    hole_axis: Ints
-    hole_lo: Ints
-    hole_hi: Ints
+        old = self.entries
+        sizes = old.ptr[kept + 1] - old.ptr[kept]
+        ptr = offsets_of(sizes)
+        taken = np.repeat(old.ptr[kept] - ptr[:-1], sizes) + np.arange(ptr[-1])
+        entries = Entries(ptr, old.axis[taken], old.lo[taken], old.hi[taken])
+        return Table(self.rows[kept], entries, self.s_lo, self.s_hi, self.axes)
 
 
 def subject(pieces: Sequence[Piece], grid: Grid) -> Subject:
@@ -78,13 +66,12 @@ def conflicts(rows: Rows, among: Ints, s: Subject, ignored: NDArray[np.bool_]) -
 
     On an ignored axis every row is taken to cover s.
     """
-    covering, kept, ptr, axis, lo, hi = kernels.conflict_table(
-        *rows.arrays(), among, s.lo, s.hi, s.hole_axis, s.hole_lo, s.hole_hi, ignored
-    )
+    covering, kept, *arrays = kernels.conflict_table(*rows.arrays(), among, *s, ignored)
     if covering >= 0:
         return int(covering)
+    ptr, axis, lo, hi = arrays
     axes, local = np.unique(axis, return_inverse=True)
-    return Table(kept, ptr, local.astype(np.int64), lo, hi, s.lo[axes], s.hi[axes], axes)
+    return Table(kept, Entries(ptr, local.astype(np.int64), lo, hi), s.lo[axes], s.hi[axes], axes)
 
 
 def certainly_not(counts: Ints) -> bool:
@@ -94,24 +81,27 @@ def certainly_not(counts: Ints) -> bool:
 
 def counts(table: Table) -> Ints:
     """The t of the rows: how many choices made for other rows a row survives at least."""
-    return kernels.defined_counts(table.ptr, table.axis, table.lo, table.hi, table.s_lo, table.s_hi)
+    return kernels.defined_counts(*table.entries, table.s_lo, table.s_hi)
 
 
 def minimise(table: Table, counts: Ints) -> tuple[Table, Ints]:
     """MCS: the table of the rows that matter, and the rows removed, in order."""
-    removed = kernels.minimised(table.ptr, table.axis, table.lo, table.hi, counts, len(table.axes))
+    removed = kernels.minimised(*table.entries, counts, len(table.axes))
     kept = np.setdiff1d(np.arange(len(table)), removed, assume_unique=True)
     return (table if len(removed) == 0 else table.take(kept)), removed
 
 
 def polyhedron(table: Table, point: Ints) -> tuple[Ints, Ints]:
-    """The polyhedron witness (definition 3) around a point witness: one entry of each row."""
+    """The polyhedron witness (definition 3) around a point witness: one entry of each row.
+
+    Rows that MCS removed fit any such box, though not any point.
+    """
     low, high = table.s_lo.copy(), table.s_hi.copy()
-    kernels.polyhedron(table.ptr, table.axis, table.lo, table.hi, point, low, high)
+    kernels.narrow(*table.entries, np.arange(len(table)), point, point, low, high)
     return low, high
 
 
 def extended(table: Table, order: Ints, low: Ints, high: Ints) -> None:
     """Narrow a polyhedron witness by one entry of each of some rows, in place. There is one: they were redundant."""
-    if not kernels.extend(order, table.ptr, table.axis, table.lo, table.hi, low, high):
+    if not kernels.narrow(*table.entries, order, low, high, low, high):
         raise AssertionError("a row that was redundant has no entry left")

@@ -8,34 +8,27 @@ https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md
 from __future__ import annotations
 
 import base64
-import binascii
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from headgate.errors import UsageError
-from headgate.events.decoder import decode_objects
+from headgate.events.decoder import Change, decode_objects
 from headgate.events.json_lines import parse_document, read_json_lines
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, show
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Needs, show
 from headgate.events.sources import Bytes
-from headgate.results import Problem
-from headgate.schema import Path, Schema
+from headgate.schema import Schema
 
 _REQUIRED = ("id", "source", "specversion", "type")
 
 
 def from_cloudevents(
-    events: Any,
-    schema: Schema,
-    needs: Iterable[Path] | None = None,
-    *,
-    first: int = 0,
-    limits: Limits = DEFAULT_LIMITS,
+    events: Any, schema: Schema, needs: Needs = None, *, first: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Decoded:
     """From dicts in the structured form, or a table with `ce_id`, `ce_type`, ... and `data` or `value`."""
-    change: Callable[[Any], dict[str, Any]] = unwrap
+    change: Change = unwrap
     if isinstance(events, pa.Table | pa.RecordBatch):
         names = _names(events)
         events = events.select(list(names)).to_pylist()
@@ -44,24 +37,11 @@ def from_cloudevents(
         events = [events]
     elif isinstance(events, str | bytes):
         raise UsageError("from_cloudevents takes parsed events", "use read_cloudevents for JSON text")
-    made: list[Any] = []
-    rejected: dict[int, Problem] = {}
-    for row, event in enumerate(events):
-        try:
-            made.append(change(event))
-        except Misfit as problem:
-            made.append({})
-            rejected[row] = Problem(schema.stream, first + row, problem.code, problem.reason, show(event))
-    return decode_objects(made, schema, needs, first, limits, rejected=rejected)
+    return decode_objects(list(events), schema, needs, first, limits, change)
 
 
 def read_cloudevents(
-    source: Bytes,
-    schema: Schema,
-    needs: Iterable[Path] | None = None,
-    *,
-    first: int = 0,
-    limits: Limits = DEFAULT_LIMITS,
+    source: Bytes, schema: Schema, needs: Needs = None, *, first: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Decoded]:
     """From JSON: one event, a batch (`application/cloudevents-batch+json`), or one event a line."""
     return read_json_lines(source, schema, needs, first=first, limits=limits, change=unwrap)
@@ -77,21 +57,17 @@ def unwrap(event: Any) -> dict[str, Any]:
         raise Misfit(f"not a CloudEvent: it lacks {', '.join(missing)}{have}", "cloudevent")
     if not event["specversion"].startswith("1."):
         raise Misfit(f"CloudEvents {show(event['specversion'])} is not supported, only 1.x", "cloudevent")
-    made = dict(event)
-    encoded = made.pop("data_base64", None)
+    plain = dict(event)
+    encoded = plain.pop("data_base64", None)
     if encoded is not None:
-        if made.get("data") is not None:
+        if plain.get("data") is not None:
             raise Misfit("not a CloudEvent: it has both data and data_base64", "cloudevent")
-        made["data"] = _decoded(encoded, event.get("datacontenttype"))
-    return made
-
-
-def _decoded(encoded: Any, content: Any) -> Any:
-    try:
-        raw = base64.b64decode(encoded, validate=True)
-    except (TypeError, ValueError, binascii.Error):
-        raise Misfit(f"data_base64 is not base64: {show(encoded)}", "cloudevent") from None
-    return payload(raw, content)
+        try:
+            raw = base64.b64decode(encoded, validate=True)
+        except (TypeError, ValueError):
+            raise Misfit(f"data_base64 is not base64: {show(encoded)}", "cloudevent") from None
+        plain["data"] = payload(raw, event.get("datacontenttype"))
+    return plain
 
 
 def payload(raw: Any, content: Any) -> Any:
@@ -132,7 +108,7 @@ def _unwrap_row(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, A
     for name, value in event.items():
         if name != "data" and isinstance(value, bytes):
             event[name] = value.decode("utf-8", "replace")
-    made = unwrap(event)
-    if "data" in made:
-        made["data"] = payload(made["data"], made.get("datacontenttype"))
-    return made
+    plain = unwrap(event)
+    if "data" in plain:
+        plain["data"] = payload(plain["data"], plain.get("datacontenttype"))
+    return plain

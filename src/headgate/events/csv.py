@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import codecs
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +21,11 @@ import pyarrow.csv as arrow_csv
 from headgate.columns import Column, untyped_column
 from headgate.errors import SchemaError
 from headgate.events.decoder import assemble, decode
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, show, shown_text
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Needs, show, shown_text
 from headgate.events.sources import Bytes, opened
 from headgate.events.texts import fit_text, text_column
 from headgate.results import Problem
-from headgate.schema import Attribute, Kind, Path, Schema, Type
+from headgate.schema import Attribute, Kind, Schema, Type
 
 if TYPE_CHECKING:
     from headgate.columns import Ints, Mask
@@ -35,7 +36,7 @@ _HEAD = 1 << 20
 def read_csv(
     source: Bytes,
     schema: Schema,
-    needs: Iterable[Path] | None = None,
+    needs: Needs = None,
     *,
     first: int = 0,
     limits: Limits = DEFAULT_LIMITS,
@@ -58,14 +59,15 @@ def read_csv(
                 before, numbers = _numbers(part.num_rows, row, invalid)
                 row = int(numbers[-1]) + 1
                 fields = _Fields(part, clean.dirty, limits)
-                out = {}
+                rejected = {}
                 if last and start + part.num_rows == batch.num_rows and clean.odd and fields.swallowed():
                     at = part.num_rows - 1
                     reason = "a quote is opened and never closed, so the rest of the file is one field"
-                    out[at] = Problem(schema.stream, first + int(numbers[at]), "csv", reason, fields.text(at))
-                found = assemble(fields, schema, needs, first + int(numbers[0]), limits, out, None, first + numbers)
-                merged = sorted([*found.rejected, *(_wrong_width(r, schema, first) for r in before)], key=_row)
-                yield replace(found, rejected=tuple(merged))
+                    rejected[at] = Misfit(reason, "csv")
+                number = first + numbers
+                decoded = assemble(fields, schema, needs, int(number[0]), rejected, numbers=number)
+                problems = [*decoded.rejected, *(_wrong_width(r, schema, first) for r in before)]
+                yield replace(decoded, rejected=tuple(sorted(problems, key=attrgetter("event"))))
     if invalid:
         yield _nothing(schema, [_wrong_width(r, schema, first) for r in invalid])
 
@@ -203,10 +205,6 @@ def _numbers(count: int, row: int, invalid: list[Any]) -> tuple[list[Any], Ints]
 def _wrong_width(row: Any, schema: Schema, first: int) -> Problem:
     reason = f"the row has {row.actual_columns} fields, the header has {row.expected_columns}"
     return Problem(schema.stream, first + row.number - 2, "csv", reason, shown_text(row.text))
-
-
-def _row(rejected: Problem) -> int:
-    return rejected.event
 
 
 def _nothing(schema: Schema, rejected: list[Problem]) -> Decoded:

@@ -17,13 +17,19 @@ import pyarrow as pa
 from headgate.columns import Column, Columns
 from headgate.errors import UsageError
 from headgate.events.objects import Objects
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, show, shown_text
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Needs, show
 from headgate.events.tables import Rows
 from headgate.results import Problem
 from headgate.schema import Attribute, Path, Schema
 
 if TYPE_CHECKING:
     from headgate.columns import Ints, Mask
+
+
+Change = Callable[[Any], Any]
+"""Makes the event that is decoded of what was read; may raise Misfit."""
+Place = Callable[[int], str]
+"""Where in the input a row stands, as a reason begins."""
 
 
 class Source(Protocol):
@@ -35,12 +41,7 @@ class Source(Protocol):
 
 
 def decode(
-    events: Any,
-    schema: Schema,
-    needs: Iterable[Path] | None = None,
-    *,
-    first: int = 0,
-    limits: Limits = DEFAULT_LIMITS,
+    events: Any, schema: Schema, needs: Needs = None, *, first: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Decoded:
     """Columns of the needed paths, plus NOT NULL and TIME attributes; `needs=None` is all of the schema.
 
@@ -55,84 +56,93 @@ def decode(
     if isinstance(events, Columns):
         return Decoded(events, (), np.arange(events.first, events.first + events.rows))
     if isinstance(events, pa.Table | pa.RecordBatch):
-        return assemble(Rows(events, limits), schema, needs, first, limits)
+        return assemble(Rows(events, limits), schema, needs, first)
     if type(events).__module__.startswith("pandas") and hasattr(events, "iloc"):
-        return assemble(_Frame(events, limits), schema, needs, first, limits)
+        return assemble(_Frame(events, limits), schema, needs, first)
     if hasattr(events, "__arrow_c_stream__"):
-        return assemble(Rows(pa.table(events), limits), schema, needs, first, limits)
+        return assemble(Rows(pa.table(events), limits), schema, needs, first)
     if isinstance(events, Mapping | str | bytes) or not isinstance(events, Iterable):
         raise UsageError(
             f"events cannot be a {type(events).__name__}",
             "pass a list of dicts, a pyarrow.Table or RecordBatch, or a pandas frame",
         )
-    listed = events if isinstance(events, list) else list(events)
-    return decode_objects(listed, schema, needs, first, limits)
+    return decode_objects(events if isinstance(events, list) else list(events), schema, needs, first, limits)
 
 
 def decode_objects(
     events: Sequence[Any],
     schema: Schema,
-    needs: Iterable[Path] | None,
+    needs: Needs,
     first: int,
     limits: Limits,
+    change: Change | None = None,
     lines: Sequence[bytes] | None = None,
-    change: Callable[[Any], Any] | None = None,
-    place: Callable[[int], str] | None = None,
-    rejected: Mapping[int, Problem] | None = None,
+    place: Place = lambda row: "",
+    rejected: Mapping[int, Misfit] | None = None,
 ) -> Decoded:
-    """As `decode`. `rejected` has the rows that are known to be bad: their events are ignored."""
+    """As `decode`. `change` makes what is decoded of each event; `rejected` has the rows that are known to be bad."""
     out = dict(rejected or {})
-    if out or not frozenset(map(type, events)) <= {dict}:
+    if out or change is not None or not frozenset(map(type, events)) <= {dict}:
+        usable: list[Mapping[Any, Any]] = []
         for row, event in enumerate(events):
-            if row not in out and not isinstance(event, Mapping):
-                shown = show(event)
-                reason = f"{place(row) if place else ''}an event must be an object, not {shown}"
-                text = shown if lines is None else shown_text(lines[row])
-                out[row] = Problem(schema.stream, first + row, "object", reason, text)
-        events = [{} if row in out else event for row, event in enumerate(events)]
-    return assemble(Objects(events, limits, lines, change), schema, needs, first, limits, out, place)
+            usable.append({})
+            if row in out:
+                continue
+            try:
+                usable[row] = _object(event if change is None else change(event))
+            except Misfit as problem:
+                problem.shown = show(event) if lines is None else None
+                out[row] = problem
+        events = usable
+    return assemble(Objects(events, limits, lines, change), schema, needs, first, out, place)
 
 
-def attributes_of(schema: Schema, needs: Iterable[Path] | None) -> list[Attribute]:
+def _object(event: Any) -> Mapping[Any, Any]:
+    if isinstance(event, Mapping):
+        return event
+    raise Misfit(f"an event must be an object, not {show(event)}", "object")
+
+
+def attributes_of(schema: Schema, needs: Needs) -> list[Attribute]:
     """What must be decoded, in the order of the schema; a path that it lacks is asked for definedness only."""
     if needs is None:
         return list(schema)
     wanted = dict.fromkeys(needs)
-    found = [a for a in schema if a.path in wanted or a.not_null or a.path in schema.time]
-    return found + [schema.get(p) or Attribute(p, None) for p in wanted if p not in schema.attributes]
+    declared = [a for a in schema if a.path in wanted or a.not_null or a.path in schema.time]
+    return declared + [schema.get(p) or Attribute(p, None) for p in wanted if p not in schema.attributes]
 
 
 def assemble(
     source: Source,
     schema: Schema,
-    needs: Iterable[Path] | None,
+    needs: Needs,
     first: int,
-    limits: Limits,
-    rejected: Mapping[int, Problem] | None = None,
-    place: Callable[[int], str] | None = None,
+    rejected: Mapping[int, Misfit] | None = None,
+    place: Place = lambda row: "",
     numbers: Ints | None = None,
 ) -> Decoded:
     """`rejected` is by row of the batch; `numbers` are the row numbers, if they do not simply count from `first`."""
-    out = dict(rejected or {})
+    out: dict[int, Problem] = {}
     keep = np.ones(source.rows, np.bool_)
-    keep[list(out)] = False
     number = np.arange(first, first + source.rows, dtype=np.int64) if numbers is None else numbers
 
-    def reject(rows: Mask, why: Callable[[int], Misfit], name: str) -> None:
-        for row in np.flatnonzero(rows & keep).tolist():
-            problem = why(row)
-            reason = f"{place(row) if place else ''}{name}: {problem.reason}"
-            out[row] = Problem(schema.stream, int(number[row]), problem.code, reason, source.text(row))
-            keep[row] = False
+    def reject(row: int, problem: Misfit, name: str = "") -> None:
+        text = source.text(row) if problem.shown is None else problem.shown
+        out[row] = Problem(schema.stream, int(number[row]), problem.code, f"{place(row)}{name}{problem.reason}", text)
+        keep[row] = False
 
+    for row, problem in (rejected or {}).items():
+        reject(row, problem)
     columns: dict[Path, Column] = {}
     for attribute in attributes_of(schema, needs):
         column, bad = source.column(attribute)
         columns[attribute.path] = column
-        if bad is not None:
-            reject(bad, lambda row, a=attribute: source.misfit(row, a), attribute.name)  # type: ignore[misc]  # a default argument binds the loop variable
+        name = f"{attribute.name}: "
+        for row in np.flatnonzero(bad & keep).tolist() if bad is not None else ():
+            reject(row, source.misfit(row, attribute), name)
         if attribute.not_null and not column.defined.all():
-            reject(~column.defined, lambda row: Misfit("it is NOT NULL but missing", "not_null"), attribute.name)
+            for row in np.flatnonzero(~column.defined & keep).tolist():
+                reject(row, Misfit("it is NOT NULL but missing", "not_null"), name)
     batch = Columns(schema.stream, source.rows, columns, first)
     if out:
         batch, number = batch.take(np.flatnonzero(keep)), number[keep]
@@ -159,10 +169,10 @@ class _Frame:
 
     def _source(self, name: str) -> Source:
         if name not in self._columns:
-            self._columns[name] = self._make(name)
+            self._columns[name] = self._column(name)
         return self._columns[name]
 
-    def _make(self, name: str) -> Source:
+    def _column(self, name: str) -> Source:
         if name not in self._frame.columns:
             return cast(Source, Rows(pa.table({"": pa.nulls(self.rows)}), self._limits))
         series = self._frame[name]

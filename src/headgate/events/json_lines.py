@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
 import orjson
 
-from headgate.events.decoder import decode_objects
+from headgate.events.decoder import Change, decode_objects
 from headgate.events.lines import Lines, batches
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, show, shown_text
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Needs, too_large
 from headgate.events.sources import Bytes, chunks, opened
-from headgate.results import Problem
-from headgate.schema import Path, Schema
+from headgate.schema import Schema
 
-Change = Callable[[Any], Any]
 _BOM = b"\xef\xbb\xbf"
 _STEP = 4096
 
@@ -29,7 +27,7 @@ _STEP = 4096
 def read_json_lines(
     source: Bytes,
     schema: Schema,
-    needs: Iterable[Path] | None = None,
+    needs: Needs = None,
     *,
     first: int = 0,
     limits: Limits = DEFAULT_LIMITS,
@@ -53,7 +51,7 @@ def read_json_lines(
         if whole is not None:
             for start in range(0, len(whole), limits.batch_rows):
                 part = whole[start : start + limits.batch_rows]
-                yield _decode_parsed(part, schema, needs, first + start, limits, change)
+                yield decode_objects(part, schema, needs, first + start, limits, change)
             return
         for batch in batches(stream, limits):
             yield _decode(batch, "line", schema, needs, first, limits, change)
@@ -107,49 +105,15 @@ def _decode(
     batch: Lines,
     noun: str,
     schema: Schema,
-    needs: Iterable[Path] | None,
+    needs: Needs,
     first: int,
     limits: Limits,
     change: Change | None,
 ) -> Decoded:
-    def place(row: int) -> str:
-        return f"{noun} {batch.at[row]}: "
-
-    def rejected(row: int, problem: Misfit) -> Problem:
-        shown = shown_text(batch.lines[row])
-        return Problem(schema.stream, first + row, problem.code, place(row) + problem.reason, shown)
-
-    events, problems = _parse(batch.lines)
-    for row, size in batch.too_long.items():
-        limit = f"above the limit of {limits.event_bytes:,} (event_bytes)"
-        problems[row] = Misfit(f"an event of {size:,} bytes is {limit}", "size")
-    if change is not None:
-        _apply(change, events, problems)
-    out = {row: rejected(row, problem) for row, problem in problems.items()}
-    return decode_objects(events, schema, needs, first, limits, batch.lines, change, place, out)
-
-
-def _decode_parsed(
-    events: list[Any], schema: Schema, needs: Iterable[Path] | None, first: int, limits: Limits, change: Change | None
-) -> Decoded:
-    problems: dict[int, Misfit] = {}
-    texts = list(events)
-    if change is not None:
-        _apply(change, events, problems)
-    out = {
-        row: Problem(schema.stream, first + row, problem.code, problem.reason, show(texts[row]))
-        for row, problem in problems.items()
-    }
-    return decode_objects(events, schema, needs, first, limits, rejected=out)
-
-
-def _apply(change: Change, events: list[Any], problems: dict[int, Misfit]) -> None:
-    for row, event in enumerate(events):
-        if row not in problems:
-            try:
-                events[row] = change(event)
-            except Misfit as problem:
-                problems[row] = problem
+    events, rejected = _parse(batch.lines)
+    rejected |= {row: too_large(size, limits) for row, size in batch.too_long.items()}
+    place = lambda row: f"{noun} {batch.at[row]}: "  # noqa: E731 - it reads better here
+    return decode_objects(events, schema, needs, first, limits, change, batch.lines, place, rejected)
 
 
 def _parse(lines: list[bytes]) -> tuple[list[Any], dict[int, Misfit]]:

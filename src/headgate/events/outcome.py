@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headgate.columns import Columns
 from headgate.results import Problem
+from headgate.schema import Path
 
 if TYPE_CHECKING:
     from headgate.columns import Ints
 
 SHOWN = 500
+Needs = Iterable[Path] | None
+"""The paths that must be decoded; None for all of the schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,12 @@ class Misfit(Exception):
         super().__init__(reason)
         self.reason = reason
         self.code = code
+        self.shown: str | None = None
+        """The event, where the batch no longer has it."""
+
+
+def too_large(size: int, limits: Limits) -> Misfit:
+    return Misfit(f"an event of {size:,} bytes is above the limit of {limits.event_bytes:,} (event_bytes)", "size")
 
 
 class _Short(reprlib.Repr):

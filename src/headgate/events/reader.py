@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any
 
 from headgate.errors import UsageError
 from headgate.events.csv import read_csv
 from headgate.events.json_lines import read_json_lines
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Needs
 from headgate.events.tabular import read_arrow, read_parquet
 from headgate.events.xml import read_xml
-from headgate.schema import Path, Schema
+from headgate.schema import Schema
 
 _READERS: dict[str, Callable[..., Iterator[Decoded]]] = {
     ".jsonl": read_json_lines,
@@ -30,7 +30,7 @@ _READERS: dict[str, Callable[..., Iterator[Decoded]]] = {
 def read(
     path: str | os.PathLike[str],
     schema: Schema,
-    needs: Iterable[Path] | None = None,
+    needs: Needs = None,
     *,
     first: int = 0,
     limits: Limits = DEFAULT_LIMITS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -10,56 +10,56 @@ import pyarrow.parquet as pq
 
 from headgate.errors import EventError
 from headgate.events.decoder import assemble, attributes_of
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Needs
 from headgate.events.sources import Bytes, name_of, opened
 from headgate.events.tables import Rows
-from headgate.schema import Path, Schema
+from headgate.schema import Schema
 
 
 def read_parquet(
-    source: Bytes,
-    schema: Schema,
-    needs: Iterable[Path] | None = None,
-    *,
-    first: int = 0,
-    limits: Limits = DEFAULT_LIMITS,
+    source: Bytes, schema: Schema, needs: Needs = None, *, first: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Decoded]:
     """Batches of events of a Parquet file. Of a struct only the needed fields are read."""
     needs = None if needs is None else list(needs)
-    with opened(source) as file:
-        try:
-            parquet = pq.ParquetFile(_seekable(file))
-            wanted = _columns(parquet.schema_arrow, schema, needs)
-            for batch in parquet.iter_batches(batch_size=limits.batch_rows, columns=wanted):
-                yield assemble(Rows(batch, limits), schema, needs, first, limits)
-                first += batch.num_rows
-        except (pa.ArrowException, OSError) as problem:
-            raise EventError(f"{name_of(source)} is not a sound Parquet file: {problem}") from None
+
+    def batches(file: Any) -> Iterator[pa.RecordBatch]:
+        parquet = pq.ParquetFile(file)
+        wanted = _columns(parquet.schema_arrow, schema, needs)
+        return parquet.iter_batches(batch_size=limits.batch_rows, columns=wanted)
+
+    return _decoded(source, "Parquet", batches, schema, needs, first, limits)
 
 
 def read_arrow(
-    source: Bytes,
-    schema: Schema,
-    needs: Iterable[Path] | None = None,
-    *,
-    first: int = 0,
-    limits: Limits = DEFAULT_LIMITS,
+    source: Bytes, schema: Schema, needs: Needs = None, *, first: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Decoded]:
     """Batches of events of an Arrow IPC file (Feather) or stream."""
-    needs = None if needs is None else list(needs)
+
+    def batches(file: Any) -> Iterator[pa.RecordBatch]:
+        for batch in _ipc(file):
+            for start in range(0, batch.num_rows, limits.batch_rows):
+                yield batch.slice(start, limits.batch_rows)
+
+    return _decoded(source, "Arrow", batches, schema, None if needs is None else list(needs), first, limits)
+
+
+def _decoded(
+    source: Bytes,
+    format: str,
+    batches: Callable[[Any], Iterator[pa.RecordBatch]],
+    schema: Schema,
+    needs: Needs,
+    first: int,
+    limits: Limits,
+) -> Iterator[Decoded]:
     with opened(source) as file:
         try:
-            for batch in _ipc(_seekable(file)):
-                for start in range(0, batch.num_rows, limits.batch_rows):
-                    part = batch.slice(start, limits.batch_rows)
-                    yield assemble(Rows(part, limits), schema, needs, first, limits)
-                    first += part.num_rows
+            seekable = hasattr(file, "seekable") and file.seekable()
+            for batch in batches(file if seekable else pa.BufferReader(file.read())):
+                yield assemble(Rows(batch, limits), schema, needs, first)
+                first += batch.num_rows
         except (pa.ArrowException, OSError) as problem:
-            raise EventError(f"{name_of(source)} is not a sound Arrow file: {problem}") from None
-
-
-def _seekable(file: Any) -> Any:
-    return file if hasattr(file, "seekable") and file.seekable() else pa.BufferReader(file.read())
+            raise EventError(f"{name_of(source)} is not a sound {format} file: {problem}") from None
 
 
 def _ipc(file: Any) -> Iterator[pa.RecordBatch]:
@@ -73,7 +73,7 @@ def _ipc(file: Any) -> Iterator[pa.RecordBatch]:
         yield from pa.ipc.open_stream(file)
 
 
-def _columns(have: pa.Schema, schema: Schema, needs: Iterable[Path] | None) -> list[str]:
+def _columns(have: pa.Schema, schema: Schema, needs: Needs) -> list[str]:
     """Parquet's names of the needed columns: a dotted path inside structs, else the whole top-level column."""
     wanted: dict[str, None] = {}
     for attribute in attributes_of(schema, needs):

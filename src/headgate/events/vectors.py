@@ -115,8 +115,7 @@ def list_column(
     column = array_column(type, defined, offsets, elements)
     if bad is None:
         return column, None
-    count = np.zeros(len(bad) + 1, np.int64)
-    np.cumsum(bad, out=count[1:])
+    count = offsets_of(bad)
     rows = count[offsets[1:]] > count[offsets[:-1]]
     return without(column, rows), rows
 

@@ -23,11 +23,10 @@ from defusedxml.ElementTree import fromstring
 from headgate.columns import Column, untyped_column
 from headgate.errors import UsageError
 from headgate.events.decoder import assemble
-from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, shown_text
+from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Needs, shown_text, too_large
 from headgate.events.sources import Bytes, name_of, opened
 from headgate.events.texts import fit_text, text_column
 from headgate.events.vectors import by_value
-from headgate.results import Problem
 from headgate.schema import Attribute, Path, Schema, Type, format_path
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 def from_xml(
     messages: Iterable[bytes | str],
     schema: Schema,
-    needs: Iterable[Path] | None = None,
+    needs: Needs = None,
     *,
     first: int = 0,
     limits: Limits = DEFAULT_LIMITS,
@@ -45,26 +44,20 @@ def from_xml(
     """One event for each message."""
     texts = list(messages)
     events: list[Element] = []
-    rejected: dict[int, Problem] = {}
+    rejected: dict[int, Misfit] = {}
     for row, text in enumerate(texts):
         try:
             if len(text) > limits.event_bytes:
-                size = f"an event of {len(text):,} bytes is above the limit of {limits.event_bytes:,} (event_bytes)"
-                raise Misfit(size, "size")
+                raise too_large(len(text), limits)
             events.append(parse_message(text))
         except Misfit as problem:
             events.append(Element("message"))
-            rejected[row] = Problem(schema.stream, first + row, problem.code, problem.reason, shown_text(text))
-    return assemble(_Messages(events, texts, limits), schema, needs, first, limits, rejected)
+            rejected[row] = problem
+    return assemble(_Messages(events, texts, limits), schema, needs, first, rejected)
 
 
 def read_xml(
-    source: Bytes,
-    schema: Schema,
-    needs: Iterable[Path] | None = None,
-    *,
-    first: int = 0,
-    limits: Limits = DEFAULT_LIMITS,
+    source: Bytes, schema: Schema, needs: Needs = None, *, first: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Decoded]:
     """A file with one message, with several one after the other, or with several inside one outer element."""
     needs = None if needs is None else list(needs)
@@ -113,9 +106,9 @@ def split_messages(text: bytes) -> list[bytes]:
 def _pieces(text: bytes, name: bytes) -> list[bytes]:
     closing = re.compile(rb"</" + re.escape(name) + rb"\s*>")
     pieces, start = [], 0
-    for found in closing.finditer(text):
-        pieces.append(text[start : found.end()])
-        start = found.end()
+    for end in closing.finditer(text):
+        pieces.append(text[start : end.end()])
+        start = end.end()
     rest = text[start:]
     return pieces if not rest.strip() else [*pieces, rest]
 

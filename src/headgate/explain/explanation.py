@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.explain.pictures import Picture
+from headgate.pictures import Picture
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
 

@@ -18,7 +18,7 @@ from headgate.columns import Columns
 from headgate.errors import HeadgateError
 from headgate.explain.explanation import Atom, Explanation
 from headgate.explain.filters import absent_of, atoms_of, read_by, smallest, value_of
-from headgate.explain.pictures import Picture, decision_diagram, linked_chains
+from headgate.explain.pictures import decision_diagram, linked_chains
 from headgate.graphs.event import EventGraph
 from headgate.graphs.explain import GraphExplanation
 from headgate.graphs.explain import explain as explain_graph
@@ -30,6 +30,7 @@ from headgate.match.residual import LateIndex, Trace, is_late
 from headgate.operators.answer import ERROR, FALSE, TRUE, Answer
 from headgate.operators.explain import chains_of, evaluation
 from headgate.operators.predicate import predicate_of
+from headgate.pictures import Picture
 from headgate.predicates.modes import logic, truth
 from headgate.predicates.rows import Values
 from headgate.schema import Schema, format_path
@@ -65,13 +66,13 @@ def _chains(index: LateIndex, slot: int, names: Callable[[int], str]) -> list[Pi
     operators = index.operators
     if len(operators) > MOST_LINKED:
         return []
-    chains = chains_of(operators, index.engine.learned(operators), [str(i) for i in range(len(operators))])
-    mine = set(chains[str(slot)])
+    chains = chains_of(operators, index.engine.learned(operators))
+    mine = set(chains[slot])
     if all(operators.predicates[t].graph is not None for t in mine):
         return []
-    sharing = [c for c in chains if c != str(slot) and mine & set(chains[c])]
-    chosen = [str(slot), *sharing[: MOST_CHAINS - 1]]
-    drawn = [(names(int(c)), [str(operators.predicates[t]) for t in chains[c]]) for c in chosen]
+    sharing = [c for c in chains if c != slot and mine & set(chains[c])]
+    chosen = [slot, *sharing[: MOST_CHAINS - 1]]
+    drawn = [(names(c), [str(operators.predicates[t]) for t in chains[c]]) for c in chosen]
     return [linked_chains(f"chains of {names(slot)}", drawn)]
 
 
@@ -93,7 +94,7 @@ class _Late:
         told = {node: self._told(node) for node in nodes}
         shown = tuple(Atom(print_node(n), told[n][0], read_by(n, self._row), told[n][1]) for n in nodes)
         graphs = [g for node in nodes if isinstance(node, ast.Graph) if (g := self._graph(node)) is not None]
-        drawn = [Picture(f"matching tree of {name}", g.graphviz, g.mermaid) for g in graphs]
+        drawn = [g.picture(f"matching tree of {name}") for g in graphs]
         story = [*self._calls_told(names), *(line for g in graphs for line in str(g).splitlines())]
         story += [f"{f.reason}" for f in self._trace.failed]
         story += [str(f.error) for f in self._trace.outcome.failures if f.slot == self._slot]

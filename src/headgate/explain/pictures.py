@@ -1,4 +1,4 @@
-"""Pictures as text, for Graphviz and for Mermaid: the decision diagram of a filter, and linked chains of operators.
+"""The pictures of an explanation: the decision diagram of a filter, and linked chains of operators.
 
 The diagram asks one condition after the other, in the order of the text. A condition may be true, false or unknown;
 where the last two lead to the same place, they are one edge, "else". It is reduced: equal parts are drawn once, and a
@@ -9,72 +9,14 @@ formula is drawn as it was written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.language.printer import print_node
+from headgate.pictures import Picture
 
 MOST_NODES = 200
-_LONGEST = 120
-_SHAPES = {"question": "box", "end": "doublecircle", "joint": "circle", "name": "plaintext"}
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    title: str
-    graphviz: str
-    mermaid: str
-
-
-@dataclass
-class Sketch:
-    """Nodes and edges, to be written in either language."""
-
-    title: str
-    nodes: list[tuple[str, str]] = field(default_factory=list)
-    edges: list[tuple[int, int, str, bool]] = field(default_factory=list)
-
-    def node(self, label: str, kind: str = "question") -> int:
-        short = label if len(label) <= _LONGEST else label[: _LONGEST - 3] + "..."
-        self.nodes.append((short, kind))
-        return len(self.nodes) - 1
-
-    def edge(self, source: int, target: int, label: str = "", dashed: bool = False) -> None:
-        self.edges.append((source, target, label, dashed))
-
-    def picture(self) -> Picture:
-        return Picture(self.title, self._graphviz(), self._mermaid())
-
-    def _graphviz(self) -> str:
-        lines = [f"digraph {_dot(self.title)} {{"]
-        lines += [f"  n{i} [label={_dot(label)}, shape={_SHAPES[kind]}];" for i, (label, kind) in enumerate(self.nodes)]
-        for source, target, label, dashed in self.edges:
-            style = ", style=dashed" if dashed else ""
-            lines.append(f"  n{source} -> n{target} [label={_dot(label)}{style}];")
-        return "\n".join([*lines, "}"])
-
-    def _mermaid(self) -> str:
-        ends = {"question": ("[", "]"), "end": ("([", "])"), "joint": ("((", "))"), "name": ("[/", "/]")}
-        lines = ["flowchart TD"]
-        for i, (label, kind) in enumerate(self.nodes):
-            left, right = ends[kind]
-            lines.append(f'  n{i}{left}"{_mermaid(label)}"{right}')
-        for source, target, label, dashed in self.edges:
-            arrow = "-.->" if dashed else "-->"
-            lines.append(f"  n{source} {arrow}" + (f'|"{_mermaid(label)}"| n{target}' if label else f" n{target}"))
-        return "\n".join(lines)
-
-
-def _dot(text: str) -> str:
-    quoted = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-    return f'"{quoted}"'
-
-
-def _mermaid(text: str) -> str:
-    for sign, word in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("\n", " ")):
-        text = text.replace(sign, word)
-    return text
 
 
 # ------------------------------------------------------------------ decision diagrams
@@ -150,7 +92,7 @@ def _given(wish: Wish, atom: int, truth: bool | None) -> Wish:
 
 class _Diagram:
     def __init__(self, title: str, atoms: Sequence[Node], two_valued: bool) -> None:
-        self._sketch = Sketch(title)
+        self._picture = Picture(title)
         self._atoms = atoms
         self._truths = (True, False) if two_valued else (True, False, None)
         self._known: dict[tuple[int, Wish], int] = {}
@@ -159,12 +101,12 @@ class _Diagram:
 
     def draw(self, wish: Wish) -> Picture:
         self._node(0, wish)
-        return self._sketch.picture()
+        return self._picture
 
     def _node(self, at: int, wish: Wish) -> int:
         if isinstance(wish, bool):
             if wish not in self._ends:
-                self._ends[wish] = self._sketch.node("match" if wish else "no match", "end")
+                self._ends[wish] = self._picture.node("match" if wish else "no match", "doublecircle")
             return self._ends[wish]
         known = self._known.get((at, wish))
         if known is not None:
@@ -181,36 +123,36 @@ class _Diagram:
         if len(set(below)) == 1:
             return below[0]
         if (at, *below) not in self._made:
-            if len(self._sketch.nodes) >= MOST_NODES:
+            if len(self._picture.nodes) >= MOST_NODES:
                 raise _TooLarge
-            node = self._made[at, *below] = self._sketch.node(print_node(self._atoms[at]))
+            node = self._made[at, *below] = self._picture.node(print_node(self._atoms[at]))
             names = ("true", "false", "unknown")
             by_target: dict[int, list[str]] = {}
             for target, name in zip(below, names, strict=False):
                 by_target.setdefault(target, []).append(name)
-            for target, told in by_target.items():
-                label = "else" if told == ["false", "unknown"] else " or ".join(told)
-                self._sketch.edge(node, target, label, "true" not in told)
+            for target, truths in by_target.items():
+                label = "else" if truths == ["false", "unknown"] else " or ".join(truths)
+                self._picture.arrow(node, target, label, "solid" if "true" in truths else "dashed")
         return self._made[at, *below]
 
 
 def _drawn_as_written(title: str, wish: Wish, atoms: Sequence[Node]) -> Picture:
-    sketch = Sketch(title)
+    picture = Picture(title)
 
     def node(part: Wish) -> int:
         match part:
             case _Want(number, wanted):
                 text = print_node(atoms[number])
-                return sketch.node(text if wanted else f"{text} is false")
+                return picture.node(text if wanted else f"{text} is false")
             case _Joint(word, parts):
-                made = sketch.node(word.upper(), "joint")
+                made = picture.node(word.upper(), "circle")
                 for inner in parts:
-                    sketch.edge(made, node(inner))
+                    picture.arrow(made, node(inner))
                 return made
-        return sketch.node("match" if part else "no match", "end")
+        return picture.node("match" if part else "no match", "doublecircle")
 
     node(wish)
-    return sketch.picture()
+    return picture
 
 
 # ------------------------------------------------------------------ linked chains
@@ -218,14 +160,14 @@ def _drawn_as_written(title: str, wish: Wish, atoms: Sequence[Node]) -> Picture:
 
 def linked_chains(title: str, chains: Sequence[tuple[str, Sequence[str]]]) -> Picture:
     """Subscriptions as chains of predicates, the most decisive for its cost first; dashed between equal predicates."""
-    sketch = Sketch(title)
+    picture = Picture(title)
     last: dict[str, int] = {}
     for name, predicates in chains:
-        above = sketch.node(name, "name")
+        above = picture.node(name, "plaintext")
         for predicate in predicates:
-            node = sketch.node(predicate)
-            sketch.edge(above, node)
+            node = picture.node(predicate)
+            picture.arrow(above, node)
             if predicate in last:
-                sketch.edge(last[predicate], node, "shared", dashed=True)
+                picture.arrow(last[predicate], node, "shared", "dashed")
             last[predicate] = above = node
-    return sketch.picture()
+    return picture

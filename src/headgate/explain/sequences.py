@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from headgate.columns import Columns
 from headgate.explain.explanation import Explanation
-from headgate.explain.pictures import Picture
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
 from headgate.sequences.explain import draw, tell
@@ -31,7 +30,7 @@ def explain_sequence(
     """Without events, only the automaton."""
     drawing = draw(index, name)
     automaton = ["its automaton:", *drawing.text().splitlines()[1:]]
-    pictures = (Picture(f"automaton of {name}", drawing.graphviz(), drawing.mermaid()),)
+    pictures = (drawing.picture(f"automaton of {name}"),)
     if parts is None:
         return Explanation(name, text, None, story=tuple(automaton), pictures=pictures)
     subscription = next(s for s in index.subscriptions if s.name == name)

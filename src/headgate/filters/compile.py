@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.columns import Columns
+from headgate.columns import Columns, offsets_of
 from headgate.filters.candidates import FILED, LOOKED_AT, NODE, Candidates, Ranges, Split
 from headgate.filters.dense import Dense, Edges, make_roots, support_bit
 from headgate.filters.dependencies import Dependencies
@@ -435,8 +435,7 @@ class _Compiler:
         single, several = (
             make_roots(program.roots[m], slots[m], set_of[m], len(members)) for m in (~multiple, multiple)
         )
-        first = np.zeros(len(members) + 1, np.int64)
-        np.cumsum([len(m) for m in members], out=first[1:])
+        first = offsets_of([len(m) for m in members])
         return Dense(rows, program, single, several, paths, first, np.array([p for m in members for p in m], np.int64))
 
     def _row_supports(self, rows: Rows, paths: tuple[Path, ...]) -> NDArray[np.uint64]:
@@ -463,6 +462,5 @@ def _is_never(keys: Keys) -> Any:
 
 
 def _flatten(keys: list[Keys]) -> tuple[Keys, Longs]:
-    base = np.zeros(len(keys) + 1, np.int64)
-    np.cumsum([len(k) for k in keys], out=base[1:])
+    base = offsets_of([len(k) for k in keys])
     return np.concatenate([np.zeros(0, np.int64), *keys]), base[:-1]

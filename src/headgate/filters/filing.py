@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from headgate.columns import offsets_of
 from headgate.filters.kernels import sparse_count, sparse_list
 from headgate.filters.rows import Batch, Ints, Keys, Rows, prepare
 
@@ -130,11 +131,9 @@ def _pair_cells(first: Ints, second: Ints, pairs: Longs) -> Ints:
 def make_conjuncts(key_of: Longs, keys: int, lengths: Longs, literals: Ints, slots: Ints) -> Conjuncts:
     """Conjuncts given in any order, `literals` one after the other; sorted here by key."""
     order = np.argsort(key_of, kind="stable")
-    starts = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
+    starts = offsets_of(lengths)
     taken = lengths[order]
-    new_starts = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(taken, out=new_starts[1:])
+    new_starts = offsets_of(taken)
     at = np.repeat(starts[:-1][order] - new_starts[:-1], taken) + np.arange(new_starts[-1])
     first = np.searchsorted(key_of[order], np.arange(keys + 1)).astype(np.int64)
     return Conjuncts(first, new_starts, literals[at], slots[order].astype(np.int32))

@@ -2,8 +2,7 @@
 
 A *row* is the bitset of the events for which one literal holds, 64 events a word. `build_rows` makes rows from the
 cells of attributes; `run_program` evaluates a shared BDD, or any if-then-else program, on rows; `sparse_*` evaluates the
-conjuncts filed under a key on the events of that key alone. `eval_bdd` and `mv_eval_bdd` are the scalar algorithms of
-the BDD filtering paper (ICSE 2001, figures 3 and 5), kept as the baseline.
+conjuncts filed under a key on the events of that key alone.
 
 Each kernel has a plain twin in the tests, and all together are held equal to `headgate.oracle.filters`.
 """
@@ -257,53 +256,6 @@ def sparse_list(
         w0 = 0
     resume[0] = -1
     return filled
-
-
-@njit(cache=True)
-def candidates_one_by_one(
-    keys: Any, first_conjunct: Any, starts: Any, literals: Any, slots: Any, rows: int, words: Any, counts: Any
-) -> None:
-    """The baseline of the sparse lane: every candidate of every event, checked one by one on the same rows."""
-    for e in range(len(keys)):
-        key = keys[e]
-        if key < 0:
-            continue
-        base, bit = (e >> 6) * rows, np.uint64(1) << np.uint64(e & 63)
-        for c in range(first_conjunct[key], first_conjunct[key + 1]):
-            holds = True
-            for i in range(starts[c], starts[c + 1]):
-                if not words[base + literals[i]] & bit:
-                    holds = False
-                    break
-            if holds:
-                counts[slots[c]] += 1
-
-
-@njit(cache=True)
-def eval_bdd(nodes: Any, first: int, values: Any) -> None:
-    """EvalBDD: every node once, for one event; `values` holds a byte a row and a byte a node."""
-    for i in range(nodes.shape[0]):
-        test, high, low = nodes[i]
-        edge = high if values[test >> 1] ^ (test & 1) else low
-        values[first + i] = values[edge >> 1] ^ (edge & 1)
-
-
-@njit(cache=True)
-def mv_eval_bdd(nodes: Any, first: int, values: Any) -> None:
-    """MVEvalBDD: as EvalBDD with 2 for undefined; an undefined test or successor makes the node undefined."""
-    for i in range(nodes.shape[0]):
-        test, high, low = nodes[i]
-        x = values[test >> 1]
-        if x == 2:
-            values[first + i] = 2
-            continue
-        a, b = values[high >> 1], values[low >> 1]
-        if a == 2 or b == 2:
-            values[first + i] = 2
-        elif x ^ (test & 1):
-            values[first + i] = a ^ (high & 1)
-        else:
-            values[first + i] = b ^ (low & 1)
 
 
 @njit(cache=True)

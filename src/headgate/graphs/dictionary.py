@@ -13,6 +13,7 @@ from threading import Lock
 
 import numpy as np
 
+from headgate.columns import offsets_of
 from headgate.graphs.event import EventGraph
 from headgate.graphs.kernels import Int32, Ints, Mask, Words
 from headgate.graphs.ontology import Ontology
@@ -166,6 +167,5 @@ class Dictionary:
 
 def flat(lists: Sequence[Sequence[int]]) -> tuple[Ints, Int32]:
     """Lists of numbers as one array, and where each begins."""
-    at = np.zeros(len(lists) + 1, np.int64)
-    np.cumsum([len(x) for x in lists], out=at[1:])
+    at = offsets_of([len(x) for x in lists])
     return at, np.fromiter((i for x in lists for i in x), np.int32, int(at[-1]))

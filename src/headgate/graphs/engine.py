@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
-from headgate.engine import Binding, Hits, State
+from headgate.engine import Binding, Hits
 from headgate.errors import EventError, HeadgateError, LanguageError, UsageError
 from headgate.graphs import rdf
 from headgate.graphs.event import LIMITS, EventGraph, Limits
-from headgate.graphs.index import PatternIndex, build
+from headgate.graphs.index import build
 from headgate.graphs.matching import Bindings, Found, Matcher
 from headgate.graphs.ontology import Ontology
 from headgate.graphs.pattern import Prefixes, compile_pattern
@@ -146,7 +146,6 @@ class GraphEngine:
         index: GraphIndex,
         columns: Columns,
         upstream: Hits | None = None,
-        state: State | None = None,
         *,
         rows: NDArray[np.int64] | None = None,
     ) -> GraphHits:
@@ -240,13 +239,4 @@ class GraphEngine:
             return problem
 
 
-def patterns_of(index: GraphIndex, slot: int) -> tuple[PatternIndex, int]:
-    """The pattern index that holds a slot, and the slot's number in it."""
-    for part in index.parts:
-        at = np.flatnonzero(part.slots == slot)
-        if len(at):
-            return part.matcher.index, int(at[0])
-    raise UsageError(f"there is no slot {slot}")
-
-
-__all__ = ["Found", "GraphEngine", "GraphHits", "GraphIndex", "Trouble", "patterns_of"]
+__all__ = ["Found", "GraphEngine", "GraphHits", "GraphIndex", "Trouble"]

@@ -7,7 +7,7 @@ refuses all that do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from headgate.graphs.pattern import ITSELF, SELF, Named, Prefixes, Vertex, const
 from headgate.graphs.terms import Literal, Term, value_of
 from headgate.language import ast
 from headgate.language.printer import print_node
+from headgate.pictures import Picture
 
 _SHOWN = 5
 
@@ -42,8 +43,8 @@ class GraphExplanation:
     statements: tuple[StatementReport, ...]
     blocking: str | None
     binding: dict[str, Any] | None
-    graphviz: str
-    mermaid: str
+    picture: Callable[[str], Picture]
+    """The matching tree, under a title."""
 
     def __str__(self) -> str:
         lines = ["matched" if self.matched else "not matched"]
@@ -96,8 +97,12 @@ class _Explainer:
         matched = len(found.event) > 0
         binding = Bindings(matcher.index, [self._event.terms], found)[0] if matched else None
         blocking = None if matched else self._blocking(reports, grown, [g.reason for g in found.given_up])
-        drawn = (grown, lambda x: self._names[x], lambda v: self._term(self._event.terms[v]), self._text)
-        return GraphExplanation(matched, tuple(reports), blocking, binding, tree.graphviz(*drawn), tree.mermaid(*drawn))
+
+        def picture(title: str) -> Picture:
+            event_vertex = lambda v: self._term(self._event.terms[v])  # noqa: E731 - it reads better here
+            return tree.picture(title, grown, self._names.__getitem__, event_vertex, self._text)
+
+        return GraphExplanation(matched, tuple(reports), blocking, binding, picture)
 
     def _blocking(self, reports: Sequence[StatementReport], grown: tree.MatchingTree, given_up: list[str]) -> str:
         if given_up:

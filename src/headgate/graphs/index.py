@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headgate.columns import offsets_of
 from headgate.graphs.dictionary import Dictionary, flat
 from headgate.graphs.kernels import Int32, Ints, Mask
 from headgate.graphs.ontology import Ontology
@@ -158,8 +159,7 @@ def _vertices(vertices: list[Vertex], dictionary: Dictionary) -> Vertices:
         ranked[i] = bool(fast)
         ranges.append(allowed if fast else [])
     class_at, classes = flat([[dictionary.classes[c] for c in v.classes] for v in vertices])
-    range_at = np.zeros(len(vertices) + 1, np.int64)
-    np.cumsum([len(r) for r in ranges], out=range_at[1:])
+    range_at = offsets_of([len(r) for r in ranges])
     return Vertices(
         np.array([v.home for v in vertices], np.bool_),
         np.array([-1 if v.constant is None else dictionary.constants[v.constant] for v in vertices], np.int32),
@@ -204,8 +204,7 @@ def _patterns(patterns: list[Pattern], arc_m: list[list[int]], views: list[tuple
     arcs_at, arc_subject = flat([[a.subject for a in p.arcs] for p in patterns])
     rare_at, rare_m = flat([sorted(set(arcs), key=lambda m: (uses[m], m)) for arcs in arc_m])
     view_vertex_at, view_vertex = flat([order for _, order in views])
-    view_at = np.zeros(len(patterns) + 1, np.int64)
-    np.cumsum(np.bincount([p for p, _ in views], minlength=len(patterns)), out=view_at[1:])
+    view_at = offsets_of(np.bincount([p for p, _ in views], minlength=len(patterns)))
     return Patterns(
         np.array([p.hom for p in patterns], np.bool_),
         vertices_at,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.graphs.pattern import Pattern
+from headgate.pictures import Picture
 
 Square = tuple[int, int]
 """(arc, event vertex bound to its subject)."""
@@ -85,56 +86,21 @@ def _check(rounds: Mapping[Round, tuple[Square, ...]], squares: Mapping[Square, 
 Namer = Callable[[int], str]
 
 
-def graphviz(tree: MatchingTree, pattern_vertex: Namer, event_vertex: Namer, statement: Namer) -> str:
-    """The tree in the language of Graphviz: checked nodes are drawn solid, lost ones dashed."""
-    lines = ["digraph matching {", "  node [fontname=Helvetica];"]
-    names = _names(tree)
-    for node in tree.rounds:
-        label = _escaped(f"{pattern_vertex(node[0])} = {event_vertex(node[1])}")
-        style = "solid" if node in tree.checked else "dashed"
-        lines.append(f'  {names["round", node]} [shape=ellipse, style={style}, label="{label}"];')
-    for square, below in tree.squares.items():
-        label = _escaped(f"{statement(square[0])} from {event_vertex(square[1])}")
-        style = "solid" if any(r in tree.checked for r in below) else "dashed"
-        lines.append(f'  {names["square", square]} [shape=box, style={style}, label="{label}"];')
-    lines += [f"  {a} -> {b};" for a, b in _edges(tree, names)]
-    return "\n".join([*lines, "}"]) + "\n"
-
-
-def mermaid(tree: MatchingTree, pattern_vertex: Namer, event_vertex: Namer, statement: Namer) -> str:
-    """The tree in the language of Mermaid."""
-    lines = ["flowchart TD"]
-    names = _names(tree)
-    lost = []
-    for node in tree.rounds:
-        name = names["round", node]
-        lines.append(f'  {name}(["{_quoted(f"{pattern_vertex(node[0])} = {event_vertex(node[1])}")}"])')
-        if node not in tree.checked:
-            lost.append(name)
-    for square, below in tree.squares.items():
-        name = names["square", square]
-        lines.append(f'  {name}["{_quoted(f"{statement(square[0])} from {event_vertex(square[1])}")}"]')
-        if not any(r in tree.checked for r in below):
-            lost.append(name)
-    lines += [f"  {a} --> {b}" for a, b in _edges(tree, names)]
-    if lost:
-        lines += ["  classDef lost stroke-dasharray: 5 5", f"  class {','.join(lost)} lost"]
-    return "\n".join(lines) + "\n"
-
-
-def _names(tree: MatchingTree) -> dict[tuple[str, tuple[int, int]], str]:
-    made = {("round", node): f"r{i}" for i, node in enumerate(tree.rounds)}
-    return made | {("square", node): f"s{i}" for i, node in enumerate(tree.squares)}
-
-
-def _edges(tree: MatchingTree, names: Mapping[tuple[str, tuple[int, int]], str]) -> list[tuple[str, str]]:
-    down = [(names["round", r], names["square", s]) for r, below in tree.rounds.items() for s in below]
-    return down + [(names["square", s], names["round", r]) for s, below in tree.squares.items() for r in below]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _quoted(text: str) -> str:
-    return text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+def picture(title: str, tree: MatchingTree, pattern_vertex: Namer, event_vertex: Namer, statement: Namer) -> Picture:
+    """The tree as a picture: checked nodes are drawn solid, lost ones dashed."""
+    drawn = Picture(title)
+    rounds = {
+        r: drawn.node(f"{pattern_vertex(r[0])} = {event_vertex(r[1])}", "ellipse", r not in tree.checked)
+        for r in tree.rounds
+    }
+    squares = {
+        s: drawn.node(f"{statement(s[0])} from {event_vertex(s[1])}", "box", not any(r in tree.checked for r in below))
+        for s, below in tree.squares.items()
+    }
+    for r, needed in tree.rounds.items():
+        for s in needed:
+            drawn.arrow(rounds[r], squares[s])
+    for s, below in tree.squares.items():
+        for r in below:
+            drawn.arrow(squares[s], rounds[r])
+    return drawn

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from headgate.errors import HeadgateError
+from headgate.events.instants import from_date
 from headgate.events.outcome import show
 from headgate.predicates.values import Instant
 
@@ -22,8 +23,6 @@ Row = tuple[Any, ...]
 
 FALSE, TRUE, ERROR, UNKNOWN = 0, 1, 2, 3
 """The truth of a predicate on an event. ERROR: the call failed. UNKNOWN: an argument is missing, nothing was called."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class WrongReturn(HeadgateError):
@@ -73,8 +72,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return Instant((moment - _EPOCH) // timedelta(microseconds=1))
+        return Instant(from_date(value))
     raise WrongReturn(
         f"a value of type {type(value).__name__} cannot be bound to a variable",
         "bind None, bool, int, float, str, bytes or datetime",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
-from headgate.engine import Binding, Hits, State
+from headgate.engine import Binding, Hits
 from headgate.errors import HeadgateError, PlanError
 from headgate.language.ast import Node, Path
 from headgate.operators.answer import ERROR, FAILS, MISSING, TRUE, Answer
@@ -26,7 +26,7 @@ from headgate.operators.body import Early
 from headgate.operators.caller import Caller, Reply, Request, undecidable
 from headgate.operators.event import Event
 from headgate.operators.index import OperatorIndex, compile_index, needs
-from headgate.operators.learned import Learned
+from headgate.operators.learned import Asked, Learned
 from headgate.operators.predicate import Key, Predicate, narrow
 from headgate.operators.registry import Registry
 from headgate.operators.schedule import Residuals, Run, Scheduler, scheduler
@@ -50,21 +50,6 @@ class Failure:
     event: int
     slot: int
     error: HeadgateError
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One predicate that was asked on an event: for explanations and for measuring."""
-
-    predicate: int
-    answer: Answer
-    called: bool
-    """False where another predicate's call had the same key."""
-    milliseconds: float
-    decided: tuple[int, ...] = ()
-    """The slots that were open before and are not after."""
-    saved: int = 0
-    """How many predicates nobody needs any more because of it."""
 
 
 @dataclass
@@ -109,16 +94,6 @@ class OperatorEngine:
 
     def needs(self, index: OperatorIndex) -> frozenset[Path]:
         return needs(index, self.registry)
-
-    def evaluate(
-        self,
-        index: OperatorIndex,
-        columns: Columns,
-        upstream: Hits | None = None,
-        state: State | None = None,
-    ) -> Hits:
-        """The matches alone; `run` also tells what failed."""
-        return self.run(index, columns, upstream).hits
 
     def run(
         self,

@@ -8,7 +8,7 @@ every `REFRESH` events, because operators' pooled rates move the predicates that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,19 @@ from headgate.operators.statistics import Prior, Statistics
 REFRESH = 256
 
 
-class Observed(Protocol):
-    """A predicate that was asked."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One predicate that was asked on an event: for explanations and for measuring."""
 
-    @property
-    def predicate(self) -> int: ...
-    @property
-    def answer(self) -> Answer: ...
-    @property
-    def milliseconds(self) -> float: ...
+    predicate: int
+    answer: Answer
+    called: bool
+    """False where another predicate's call had the same key."""
+    milliseconds: float
+    decided: tuple[int, ...] = ()
+    """The slots that were open before and are not after."""
+    saved: int = 0
+    """How many predicates nobody needs any more because of it."""
 
 
 class Learned:
@@ -78,7 +82,7 @@ class Learned:
         """The slots in the order in which the scheduler wants to meet them."""
         return slots if self._rank is None else slots[np.argsort(self._rank[slots], kind="stable")]
 
-    def observe(self, asked: Sequence[Observed]) -> None:
+    def observe(self, asked: Sequence[Asked]) -> None:
         """Take in what one event showed; failed calls say nothing about selectivity."""
         self._events += 1
         useful = [a for a in asked if a.answer.truth != ERROR]

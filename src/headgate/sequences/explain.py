@@ -1,4 +1,4 @@
-"""Why a sequence did what it did: its automaton as text, Graphviz or Mermaid, its runs, and the fate of each.
+"""Why a sequence did what it did: its automaton as text or picture, its runs, and the fate of each.
 
 An explanation replays events with the stepper and writes down what happens to every run, so it costs nothing where
 nobody asks. Predicates are shown in the words of the language, each event under its alias.
@@ -13,6 +13,7 @@ from headgate.columns import Columns
 from headgate.language import ast
 from headgate.language.ast import DUR, TRUE, Node, rewrite
 from headgate.language.printer import print_node
+from headgate.pictures import Picture
 from headgate.schema import Schema
 from headgate.sequences.automaton import Automaton, Options, State, Target, path_of
 from headgate.sequences.engine import Index, LevelIndex, Session
@@ -46,32 +47,13 @@ class Drawing:
         lines = [f"  {f'{t.source} -> {t.target}':<{width + 4}}  {t.kind:<7}  {t.label}" for t in self.transitions]
         return "\n".join([f"{self.name}: {' -> '.join(self.nodes)}", *lines])
 
-    def graphviz(self) -> str:
-        lines = [f'  "{_quoted(n)}" [shape={"doublecircle" if n == "accept" else "circle"}];' for n in self.nodes]
+    def picture(self, title: str) -> Picture:
+        drawn = Picture(title, sideways=True)
+        nodes = {n: drawn.node(n, "doublecircle" if n == "accept" else "circle") for n in self.nodes}
         style = {"forward": "solid", "filter": "dashed", "rebind": "dotted"}
-        lines += [
-            f'  "{_quoted(t.source)}" -> "{_quoted(t.target)}" [label="{_quoted(t.label)}", style={style[t.kind]}];'
-            for t in self.transitions
-        ]
-        return "\n".join([f'digraph "{_quoted(self.name)}" {{', "  rankdir=LR;", *lines, "}"])
-
-    def mermaid(self) -> str:
-        ids = {n: f"n{i}" for i, n in enumerate(self.nodes)}
-        lines = [f'  {ids[n]}(("{_quoted(n)}"))' for n in self.nodes]
-        arrow = {"forward": "-->", "filter": "-.->", "rebind": "==>"}
-        lines += [
-            f'  {ids[t.source]} {arrow[t.kind]}|"{t.kind}: {_escaped(t.label)}"| {ids[t.target]}'
-            for t in self.transitions
-        ]
-        return "\n".join(["flowchart LR", *lines])
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _escaped(text: str) -> str:
-    return text.replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+        for t in self.transitions:
+            drawn.arrow(nodes[t.source], nodes[t.target], f"{t.kind}: {t.label}", style[t.kind])
+        return drawn
 
 
 def draw(index: Index, subscription: str) -> Drawing:

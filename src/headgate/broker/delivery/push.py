@@ -113,11 +113,7 @@ class Pusher:
             return None
         async with self._slots:
             outcome = await channel.send(page)
-        now = time.time()
-        self._numbers.count("delivered_total", outcome.done, channel.kind)
-        for notice in page[: outcome.done]:
-            if notice.published is not None:
-                self._numbers.delay(channel.kind, self._family(notice.subscription), now - notice.published)
+        self._numbers.delivered(channel.kind, page[: outcome.done], self._family)
         if outcome.failure is None:
             await run_in_threadpool(self._outbox.move, Cursor(channel.name, page[-1].seq))
             return 0.0
@@ -131,7 +127,7 @@ class Pusher:
             self._numbers.count("dead_letters_total")
             return 0.0
         wait = max(pause(attempts, self._settings), outcome.wait)
-        waiting = Cursor(channel.name, at, attempts, now + wait, outcome.failure)
+        waiting = Cursor(channel.name, at, attempts, time.time() + wait, outcome.failure)
         await run_in_threadpool(self._outbox.move, waiting)
         return wait
 

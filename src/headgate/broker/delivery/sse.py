@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Callable
 
 from headgate.broker.delivery.form import to_json
@@ -23,9 +22,5 @@ async def lines(connection: Connection, numbers: Numbers, family: Callable[[str]
             for n in page
         ]
         yield b"".join(parts)
-        now = time.time()
-        numbers.count("delivered_total", len(page), "sse")
-        for notice in page:
-            if notice.published is not None:
-                numbers.delay("sse", family(notice.subscription), now - notice.published)
+        numbers.delivered("sse", page, family)
     yield b"event: end\ndata: {}\n\n"

@@ -49,17 +49,17 @@ class Target:
     name: str
 
 
-def signature(key: str, body: bytes, at: int) -> str:
-    made = hmac.new(key.encode(), b"%d.%s" % (at, body), hashlib.sha256).hexdigest()
-    return f"t={at},v1={made}"
+def signature(key: str | bytes, body: bytes, at: int) -> str:
+    raw = key.encode() if isinstance(key, str) else key
+    return f"t={at},v1={hmac.new(raw, b'%d.%s' % (at, body), hashlib.sha256).hexdigest()}"
 
 
-def verify(key: str, body: bytes, header: str, now: float, tolerance: float = 300.0) -> bool:
+def verify(key: str | bytes, body: bytes, header: str, now: float, tolerance: float = 300.0) -> bool:
     """For receivers: whether a body is from the broker, and fresh."""
     parts = dict(part.partition("=")[::2] for part in header.split(","))
-    if not parts.get("t", "").isdecimal() or abs(now - int(parts["t"])) > tolerance:
-        return False
-    return hmac.compare_digest(signature(key, body, int(parts["t"])), f"t={parts['t']},v1={parts.get('v1', '')}")
+    at = int(parts["t"]) if parts.get("t", "").isdecimal() and len(parts["t"]) < 16 else 0
+    fresh = abs(now - at) <= tolerance
+    return hmac.compare_digest(signature(key, body, at), f"t={at},v1={parts.get('v1', '')}") and fresh
 
 
 def allowed(address: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -20,11 +19,7 @@ async def send(socket: WebSocket, connection: Connection, numbers: Numbers, fami
         async for page in connection.pages():
             for notice in page:
                 await socket.send_text(to_json(notice).decode())
-            now = time.time()
-            numbers.count("delivered_total", len(page), "websocket")
-            for notice in page:
-                if notice.published is not None:
-                    numbers.delay("websocket", family(notice.subscription), now - notice.published)
+            numbers.delivered("websocket", page, family)
         await socket.close(1000, "the subscription has ended")
     except (WebSocketDisconnect, RuntimeError):
         # The client left while we were writing.

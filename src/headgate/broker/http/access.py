@@ -68,6 +68,16 @@ async def tickets(connection: HTTPConnection) -> list[Ticket]:
     return found
 
 
+async def own(connection: HTTPConnection, most: int) -> list[Ticket]:
+    """One's own subscriptions: those whose tickets the request brings, and those of its API key."""
+    account = await key(connection, "subscribe")
+    rows = await tickets(connection)
+    if account is not None:
+        broker, owner = broker_of(connection), account.id
+        rows += await broker.reading(lambda: broker.tickets.of_owner(owner, "", most))
+    return rows
+
+
 def charge(connection: HTTPConnection, account: Key | None, events: int) -> None:
     """Hold a publisher to its rate."""
     broker = broker_of(connection)

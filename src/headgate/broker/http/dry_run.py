@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from fastapi import APIRouter, Request
 
@@ -32,11 +32,7 @@ async def trial(request: Request, body: Trial) -> Verdicts:
     nobody's business.
     """
     broker = access.broker_of(request)
-    account = await access.key(request, "subscribe")
-    rows = await access.tickets(request)
-    if account is not None:
-        owner = account.id
-        rows += await broker.reading(lambda: broker.tickets.of_owner(owner, "", _MOST))
+    rows = await access.own(request, _MOST)
     entries = await broker.book(lambda s: s.entries([row.subscription for row in rows]))
     chosen = {n: replace(e, paused=False) for n, e in entries.items() if body.stream in (None, e.stream)}
     names = {row.subscription: row.name for row in rows}
@@ -44,16 +40,4 @@ async def trial(request: Request, body: Trial) -> Verdicts:
         chosen[f"draft {number + 1}"] = Entry(draft.text, draft.stream or body.stream or "", draft.missing, None)
     streams = await broker.book(lambda s: s.schemas())
     seen = await broker.reading(lambda: dry_run.tried(dry_run.book_of(streams, chosen), body.event))
-    return Verdicts(
-        verdicts=[
-            Verdict(
-                id=one.id,
-                name=names.get(one.id),
-                text=one.text,
-                matched=one.matched,
-                why=one.why,
-                blocking=list(one.blocking),
-            )
-            for one in seen
-        ]
-    )
+    return Verdicts(verdicts=[Verdict(name=names.get(one.id), **asdict(one)) for one in seen])

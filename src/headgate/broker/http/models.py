@@ -30,10 +30,13 @@ class Delivery(Strict):
     cap: Annotated[int, Field(gt=0, lt=1 << 31)] | None = Field(None, description="Notifications in a minute")
 
 
-class NewSubscription(Strict):
+class Draft(Strict):
     text: Text
     stream: Name | None = None
     missing: Mode = "null"
+
+
+class NewSubscription(Draft):
     validity: Seconds | None = Field(None, description="Seconds; a day if left out")
     name: Name | None = Field(None, description="For people: yours to choose, need not be unique")
     delivery: Delivery = Field(default_factory=lambda: Delivery.model_validate({}))
@@ -128,12 +131,6 @@ class PublishedOut(BaseModel):
     first: int
     last: int
     repeated: bool = False
-
-
-class Draft(Strict):
-    text: Text
-    stream: Name | None = None
-    missing: Mode = "null"
 
 
 class Problem(BaseModel):

@@ -149,12 +149,7 @@ async def letters(request: Request, id: Id, since: Number = 0) -> Letters:
     broker = access.broker_of(request)
     await access.ticket(request, id)
     found = await broker.reading(lambda: broker.outbox.letters(id, since))
-    return Letters(
-        letters=[
-            LetterOut(seq=x.seq, notification=x.notification, id=x.id, reason=x.reason, attempts=x.attempts, at=x.at)
-            for x in found
-        ]
-    )
+    return Letters(letters=[LetterOut.model_validate(letter, from_attributes=True) for letter in found])
 
 
 @router.post("/subscriptions/{id}/redelivery")

@@ -11,6 +11,7 @@ from headgate.broker import pictures
 from headgate.broker.dry_run import book_of
 from headgate.broker.http import access
 from headgate.broker.http.models import Mode, Name, Strict, Text
+from headgate.pictures import Picture
 
 router = APIRouter(prefix="/v1", tags=["look"])
 _MOST = 200
@@ -34,11 +35,7 @@ async def picture(request: Request, body: Wish) -> Response:
     broker = access.broker_of(request)
     schemas = await broker.book(lambda s: s.schemas())
     if body.kind == "cover":
-        rows = await access.tickets(request)
-        account = await access.key(request, "subscribe")
-        if account is not None:
-            owner = account.id
-            rows += await broker.reading(lambda: broker.tickets.of_owner(owner, "", _MOST))
+        rows = await access.own(request, _MOST)
         entries = await broker.book(lambda s: s.entries([r.subscription for r in rows]))
         names = {r.subscription: r.name for r in rows if r.name}
         known = {s.stream: s for s in schemas}
@@ -48,8 +45,7 @@ async def picture(request: Request, body: Wish) -> Response:
     return Response(made.svg(), media_type="image/svg+xml", headers=_POLICY)
 
 
-def _drawn(body: Wish, schemas: Any) -> pictures.Picture:
-    text = body.text or "TRUE"
+def _drawn(body: Wish, schemas: Any) -> Picture:
     book = book_of(schemas, {})
-    book.add("draft", text, on=body.stream, missing=body.missing)
+    book.add("draft", body.text or "TRUE", on=body.stream, missing=body.missing)
     return pictures.drawn(body.kind, book, "draft", body.event if body.kind == "tree" else None)

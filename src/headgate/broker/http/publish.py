@@ -57,20 +57,14 @@ async def publish(
     now = time.time()
     raw = await request.body()
     given = bodies.events(raw, kind, request.headers, broker.settings)
-    done = await _put(request, broker, account, stream, given, now, idempotency_key, raw)
+    done = await _put(request, account, stream, given, now, idempotency_key, raw)
     return PublishedOut(accepted=done.last - done.first + 1, first=done.first, last=done.last, repeated=done.repeated)
 
 
 async def _put(
-    request: Request,
-    broker: Broker,
-    account: Key | None,
-    stream: str,
-    given: list[str],
-    at: float,
-    key: str | None,
-    raw: bytes,
+    request: Request, account: Key | None, stream: str, given: list[str], at: float, key: str | None, raw: bytes
 ) -> Published:
+    broker = access.broker_of(request)
     access.charge(request, account, len(given))
     day = datetime.now(UTC).date().isoformat()
     if account is not None and account.quota is not None:
@@ -102,7 +96,7 @@ async def _lines(request: Request, broker: Broker, stream: str, account: Key | N
             raw = "\n".join(part).encode()
             at = time.time()
             # Each part of the stream has a key of its own: cut elsewhere, a repetition would not be one.
-            done = await _put(request, broker, account, stream, part, at, f"{key} {number}" if key else None, raw)
+            done = await _put(request, account, stream, part, at, f"{key} {number}" if key else None, raw)
             first, last = first or done.first, done.last
             accepted += len(part)
             repeated = repeated or done.repeated

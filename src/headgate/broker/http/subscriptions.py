@@ -24,6 +24,7 @@ from headgate.broker.http.models import (
 from headgate.broker.service import Broker
 from headgate.broker.subscribing import WEBHOOK, Given, Wanted, checked_delivery
 from headgate.plan import Entry
+from headgate.schema import Schema
 from headgate.store.tickets import Ticket
 
 router = APIRouter(prefix="/v1", tags=["subscriptions"])
@@ -44,7 +45,7 @@ async def _subscribe(request: Request, given: list[NewSubscription]) -> list[Cre
     wanted = [await _wanted(one, broker) for one in given]
     owner = account.id if account is not None else None
     made = await broker.book(lambda s: s.subscribe(wanted, owner))
-    entries = await _entries(broker, [g.row.subscription for g in made])
+    entries = await broker.book(lambda s: s.entries([g.row.subscription for g in made]))
     return [_created(broker, g, entries.get(g.row.subscription)) for g in made]
 
 
@@ -70,8 +71,14 @@ def _shown(row: Ticket, entry: Entry | None, waiting: str | None = None) -> dict
     }
 
 
-async def _entries(broker: Broker, names: list[str]) -> dict[str, Entry]:
-    return await broker.book(lambda s: s.entries(names))
+async def _subscriptions(broker: Broker, rows: list[Ticket]) -> list[Subscription]:
+    names = [row.subscription for row in rows]
+    entries = await broker.book(lambda s: s.entries(names))
+    cursors = await broker.reading(lambda: [broker.outbox.cursor(name) for name in names])
+    return [
+        Subscription.model_validate(_shown(row, entries.get(row.subscription), cursor.note if cursor else None))
+        for row, cursor in zip(rows, cursors, strict=True)
+    ]
 
 
 @router.post("/subscriptions", status_code=201)
@@ -103,13 +110,7 @@ async def own(
         page = await broker.reading(lambda: broker.tickets.of_owner(owner, after, limit))
         rows += [row for row in page if row.subscription not in {r.subscription for r in rows}]
         following = page[-1].subscription if len(page) == limit else None
-    entries = await _entries(broker, [row.subscription for row in rows])
-    cursors = await broker.reading(lambda: [broker.outbox.cursor(row.subscription) for row in rows])
-    shown = [
-        Subscription.model_validate(_shown(row, entries.get(row.subscription), cursor.note if cursor else None))
-        for row, cursor in zip(rows, cursors, strict=True)
-    ]
-    return Page(subscriptions=shown, next=following)
+    return Page(subscriptions=await _subscriptions(broker, rows), next=following)
 
 
 @router.get("/subscriptions/{id}")
@@ -117,9 +118,7 @@ async def one(request: Request, id: Id) -> Subscription:
     """One subscription, with its ticket."""
     broker = access.broker_of(request)
     row = await access.ticket(request, id)
-    entries = await _entries(broker, [id])
-    cursor = await broker.reading(lambda: broker.outbox.cursor(id))
-    return Subscription.model_validate(_shown(row, entries.get(id), cursor.note if cursor else None))
+    return (await _subscriptions(broker, [row]))[0]
 
 
 @router.put("/subscriptions/{id}/validity")
@@ -146,17 +145,15 @@ async def unsubscribe(request: Request, id: Id) -> Response:
 async def streams(request: Request) -> Streams:
     """The streams that can be subscribed to and published on."""
     broker = access.broker_of(request)
-    found = await broker.book(lambda s: s.schemas())
-    return Streams(
-        streams=[
-            StreamOut(
-                name=schema.stream,
-                attributes={a.name: str(a.type) if a.type else None for a in schema},
-                declared=schema.declared,
-                time=[".".join(path) for path in schema.time],
-            )
-            for schema in found
-        ]
+    return Streams(streams=[_stream(schema) for schema in await broker.book(lambda s: s.schemas())])
+
+
+def _stream(schema: Schema) -> StreamOut:
+    return StreamOut(
+        name=schema.stream,
+        attributes={a.name: str(a.type) if a.type else None for a in schema},
+        declared=schema.declared,
+        time=[".".join(path) for path in schema.time],
     )
 
 

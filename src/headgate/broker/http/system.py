@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any
 
 import orjson
@@ -105,6 +107,14 @@ async def _signed(request: Request) -> dict[str, Any]:
     return found
 
 
+async def _told(request: Request, take: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    message = await _signed(request)
+    try:
+        return await take(message)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Refused(422, "link", "this is no message of a broker") from None
+
+
 Peer = Annotated[str, Path(min_length=1, max_length=200)]
 
 
@@ -115,17 +125,9 @@ async def hello(request: Request) -> dict[str, Any]:
 
 @router.post("/v1/links/{peer}/subscriptions", include_in_schema=False)
 async def subscriptions(request: Request, peer: Peer) -> dict[str, Any]:
-    message = await _signed(request)
-    try:
-        return await access.broker_of(request).peers.subscriptions(peer, message)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise Refused(422, "link", "this is no message of a broker") from None
+    return await _told(request, partial(access.broker_of(request).peers.subscriptions, peer))
 
 
 @router.post("/v1/links/{peer}/events", include_in_schema=False)
 async def events(request: Request, peer: Peer) -> dict[str, Any]:
-    message = await _signed(request)
-    try:
-        return await access.broker_of(request).peers.events(peer, message)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise Refused(422, "link", "this is no message of a broker") from None
+    return await _told(request, partial(access.broker_of(request).peers.events, peer))

@@ -21,8 +21,6 @@ from headgate.errors import EnvironmentProblem, UsageError
 from headgate.language.catalogue import nearest
 from headgate.operators.registry import VAR, Operator, operator
 
-_METRES_PER_DEGREE = 111_320.0
-
 
 class Gazetteer:
     """Named shapes, in longitude and latitude."""

@@ -1,4 +1,4 @@
-"""The order of subscriptions for Sub-Order: pairwise cost differences, net savings, and the paper's greedy path.
+"""The order of subscriptions for Sub-Order: pairwise cost differences and net savings.
 
 Two chains that share predicates cost differently depending on which is evaluated first (section 4.2.4). With the shared
 nodes e_1..e_k in the same order on both,
@@ -11,22 +11,20 @@ number, which keeps links from crossing. `headgate.oracle.operators` checks this
 
 `net_savings` sorts by the sum of a chain's differences against all others. For one link the sum over partners splits
 into sums over the predicate, so it takes one pass over the literals; pairs with several links are corrected one by one
-as long as there are few enough of them. `greedy_path` is the paper's step with its sign put right: edges by falling
-savings, in- and out-degree at most one, no cycle.
+as long as there are few enough of them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from headgate.columns import offsets_of
 from headgate.operators.kernels import ARGUMENT, KIND, LITERAL, Floats, Ints, Longs
 from headgate.operators.program import Program
 from headgate.operators.ranking import kernels
 
 PAIRS = 20_000_000
 """Up to so many pairs of chains are looked at one by one."""
-NEIGHBOURS = 32
-"""Where a predicate is shared by more, the greedy path weighs each chain against the next so many."""
 
 
 def chains(program: Program, chance: Floats, cost: Floats) -> tuple[Longs, Ints]:
@@ -41,8 +39,7 @@ def chains(program: Program, chance: Floats, cost: Floats) -> tuple[Longs, Ints]
         program.shares[program.weight[literal] + 1],
     )
     order = np.lexsort((predicate, key, slot[literal]))
-    indptr = np.zeros(program.slots + 1, np.int64)
-    np.cumsum(np.bincount(slot[literal], minlength=program.slots), out=indptr[1:])
+    indptr = offsets_of(np.bincount(slot[literal], minlength=program.slots))
     return indptr, predicate[order].astype(np.int32)
 
 
@@ -68,30 +65,5 @@ def users_of(indptr: Longs, nodes: Ints, predicates: int) -> tuple[Longs, Longs]
     """For every predicate the chains that hold it: (indptr, chains)."""
     chain = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     order = np.argsort(nodes, kind="stable")
-    first = np.zeros(predicates + 1, np.int64)
-    np.cumsum(np.bincount(nodes, minlength=predicates), out=first[1:])
+    first = offsets_of(np.bincount(nodes, minlength=predicates))
     return first, chain[order]
-
-
-def greedy_path(program: Program, chance: Floats, cost: Floats, neighbours: int = NEIGHBOURS) -> Longs:
-    """The rank of every slot along the paper's path: the most saving edges, joined end to end."""
-    indptr, nodes = chains(program, chance, cost)
-    first, users = users_of(indptr, nodes, program.predicates)
-    source, target, weight = kernels.edges(indptr, nodes, first, users, chance, cost, neighbours)
-    order = np.lexsort((target, source, -weight))
-    after = kernels.path(source[order], target[order], program.slots)
-    return _along(after)
-
-
-def _along(after: Longs) -> Longs:
-    heads = np.ones(len(after), np.bool_)
-    heads[after[after >= 0]] = False
-    rank = np.empty(len(after), np.int64)
-    at = 0
-    for head in np.flatnonzero(heads):
-        node = int(head)
-        while node >= 0:
-            rank[node] = at
-            at += 1
-            node = int(after[node])
-    return rank

@@ -1,4 +1,4 @@
-"""Costs of chains, compiled: differences between pairs, net savings, the edges of the greedy path."""
+"""Costs of chains, compiled: differences between pairs, net savings."""
 
 from __future__ import annotations
 
@@ -96,54 +96,3 @@ def first_shared(indptr: Longs, nodes: Ints, a: int, b: int) -> int:
             if nodes[i] == nodes[j]:
                 return int(nodes[i])
     return -1
-
-
-@njit(cache=True)
-def edges(
-    indptr: Longs, nodes: Ints, first: Longs, users: Longs, chance: Floats, cost: Floats, neighbours: int
-) -> tuple[Longs, Longs, Floats]:
-    """(u, v, what u before v saves) for pairs that share a predicate, in the direction that saves."""
-    size = 0
-    for t in range(len(first) - 1):
-        size += (first[t + 1] - first[t]) * neighbours
-    source = np.empty(size, np.int64)
-    target = np.empty(size, np.int64)
-    weight = np.empty(size, np.float64)
-    count = 0
-    for t in range(len(first) - 1):
-        for i in range(first[t], first[t + 1]):
-            for j in range(i + 1, min(first[t + 1], i + 1 + neighbours)):
-                a, b = users[i], users[j]
-                if a == b or first_shared(indptr, nodes, a, b) != t:
-                    continue
-                d = difference(indptr, nodes, chance, cost, a, b)
-                if d != 0.0:
-                    source[count] = a if d < 0 else b
-                    target[count] = b if d < 0 else a
-                    weight[count] = abs(d)
-                    count += 1
-    return source[:count], target[:count], weight[:count]
-
-
-@njit(cache=True)
-def path(source: Longs, target: Longs, slots: int) -> Longs:
-    """Take the edges in order; each chain has at most one before and one after it, and no ring closes."""
-    after = np.full(slots, -1, np.int64)
-    before = np.full(slots, -1, np.int64)
-    group = np.arange(slots)
-    for e in range(len(source)):
-        u, v = source[e], target[e]
-        if after[u] >= 0 or before[v] >= 0:
-            continue
-        a, b = u, v
-        while group[a] != a:
-            group[a] = group[group[a]]
-            a = group[a]
-        while group[b] != b:
-            group[b] = group[group[b]]
-            b = group[b]
-        if a != b:
-            group[b] = a
-            after[u] = v
-            before[v] = u
-    return after

@@ -1,4 +1,4 @@
-"""Schedulers: in which order the predicates of an event are asked. One protocol, four of them.
+"""Schedulers: in which order the predicates of an event are asked. There are four of them.
 
 `naive` is the paper's baseline: subscription by subscription, with memory. `sequential` (algorithm 1) goes through all
 predicates of an undecided subscription and is never worse than d times the optimum, d being the widest subscription.
@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,73 +48,39 @@ Look = Callable[[NDArray[np.int32]], NDArray[np.int8]]
 """Given the gates of some joins: for each TRUE, FALSE, ERROR, or PENDING while rows are still to come."""
 
 
-class Scheduler(Protocol):
-    """Which of the compiled choosers runs, and in which order it meets the subscriptions."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def chooser(self) -> int: ...
-    @property
-    def guarded(self) -> bool: ...
-    @property
-    def paired(self) -> bool: ...
-
-    def arrange(self, program: Program, chance: Floats, cost: Floats) -> NDArray[np.int64] | None:
-        """The rank of every slot, if the order of subscriptions matters to this scheduler."""
-
-
 @dataclass(frozen=True, slots=True)
-class Plain:
-    """A scheduler that takes subscriptions as they come."""
+class Scheduler:
+    """Which of the compiled choosers runs, and in which order it meets the subscriptions."""
 
     name: str
     chooser: int
     guarded: bool = False
     paired: bool = False
-
-    def arrange(self, program: Program, chance: Floats, cost: Floats) -> None:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Suborder:
-    """Takes subscriptions in the order of a ranking: net savings, or the paper's greedy path."""
-
-    ranking: Callable[[Program, Floats, Floats], NDArray[np.int64]] = net_savings
-    name: str = "suborder"
-    chooser: int = kernels.SUBORDER
-    guarded: bool = False
-    paired: bool = False
-
-    def arrange(self, program: Program, chance: Floats, cost: Floats) -> NDArray[np.int64]:
-        return self.ranking(program, chance, cost)
-
-
-def naive() -> Scheduler:
-    return Plain("naive", kernels.NAIVE)
-
-
-def sequential() -> Scheduler:
-    return Plain("sequential", kernels.SEQUENTIAL)
+    arrange: Callable[[Program, Floats, Floats], NDArray[np.int64] | None] = lambda program, chance, cost: None
+    """The rank of every slot by the chances and costs of predicates, if the order of subscriptions matters."""
 
 
 def greedy(guarded: bool = True, paired: bool = True) -> Scheduler:
-    return Plain("greedy", kernels.GREEDY, guarded, paired)
+    return Scheduler("greedy", kernels.GREEDY, guarded, paired)
 
 
-SCHEDULERS: dict[str, Callable[[], Scheduler]] = {
-    "naive": naive,
-    "sequential": sequential,
-    "suborder": Suborder,
-    "greedy": greedy,
+def suborder(ranking: Callable[[Program, Floats, Floats], NDArray[np.int64]] = net_savings) -> Scheduler:
+    """In the order of a ranking: net savings, or another."""
+    return Scheduler("suborder", kernels.SUBORDER, arrange=ranking)
+
+
+SCHEDULERS: dict[str, Scheduler] = {
+    "naive": Scheduler("naive", kernels.NAIVE),
+    "sequential": Scheduler("sequential", kernels.SEQUENTIAL),
+    "suborder": suborder(),
+    "greedy": greedy(),
 }
 
 
 def scheduler(name: str) -> Scheduler:
     if name not in SCHEDULERS:
         raise UsageError(f"there is no scheduler {name}", f"the schedulers are {', '.join(SCHEDULERS)}")
-    return SCHEDULERS[name]()
+    return SCHEDULERS[name]
 
 
 class Residuals:

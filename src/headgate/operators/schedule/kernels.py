@@ -10,12 +10,10 @@ shelves and those of the topmost shelf on a heap. All of it costs a constant for
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 import numpy as np
 from numba import njit
 
+from headgate.compiled import borrowing
 from headgate.operators.kernels import (
     AND,
     ASIDE,
@@ -52,18 +50,6 @@ from headgate.operators.kernels import (
     unfold,
 )
 from headgate.operators.schedule.score_buckets import clear, heapify, pop, push, put, score, shelf_of, sink
-
-_Function = TypeVar("_Function", bound=Callable[..., object])
-
-
-def entry(function: _Function) -> _Function:
-    """For what Python calls: compiled without counts of references. It only looks at arrays that Python holds, and to
-    count for every part that `unfold` cuts made an event of 20,000 subscriptions dearer by a third to a half. The
-    option has no public name, but has been in numba since 2015; a numba without it would refuse to compile, not compute
-    something else. Nothing that is compiled so may make or return an array."""
-    made: _Function = njit(cache=True, _nrt=False)(function)  # type: ignore[call-overload]  # not in numba's stubs
-    return made
-
 
 NAIVE, SEQUENTIAL, SUBORDER, GREEDY = 0, 1, 2, 3
 
@@ -329,7 +315,7 @@ def _choose(s: Residual, shares: Floats, counters: Longs) -> int:
     return _next_greedy(s, counters, counters[GUARDED] != 0)
 
 
-@entry
+@borrowing
 def choose(
     shape: Bytes,
     links: Ints,
@@ -347,7 +333,7 @@ def choose(
     return int(counters[CURRENT])
 
 
-@entry
+@borrowing
 def step(
     shape: Bytes,
     links: Ints,
@@ -369,7 +355,7 @@ def step(
     return int(counters[CURRENT])
 
 
-@entry
+@borrowing
 def give(
     shape: Bytes,
     links: Ints,
@@ -386,7 +372,7 @@ def give(
     counters[ASKED] -= 1
 
 
-@entry
+@borrowing
 def conclude(
     shape: Bytes,
     links: Ints,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from headgate.compiled import borrowing
 from headgate.operators.kernels import CHANCE, HEAPED, SHELF, SHELVES, Bytes, Floats, Ints, Longs, unfold
-from headgate.operators.schedule.kernels import entry
 from headgate.operators.schedule.score_buckets import heapify, push, score
 
 
-@entry
+@borrowing
 def revise(
     shape: Bytes,
     links: Ints,
