@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import orjson
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from headgate.errors import PlanError
@@ -124,5 +123,5 @@ def _beyond(here: Mapping[str, Living], there: Mapping[str, Living]) -> Iterable
 def _entries(living: Iterable[Living]) -> Iterable[tuple[str, Entry]]:
     for segment, slots in living:
         columns = (segment.names, segment.texts, segment.streams, segment.modes, segment.labels)
-        for name, text, stream, mode, labels in zip(*(c.take(pa.array(slots)).to_pylist() for c in columns), strict=True):
+        for name, text, stream, mode, labels in zip(*(c.take(slots).to_pylist() for c in columns), strict=True):
             yield name, Entry(text, stream, mode, orjson.loads(labels) if labels else None, family=Family.SEQUENCE)

@@ -37,7 +37,6 @@ _FIXED = ast.Duration | ast.Span | ast.Instant | ast.Call | ast.Variable | ast.G
 _LATE = ast.Call | ast.Variable | ast.Graph
 Key = tuple[object, ...]
 Starts = Mapping[Path, Path | None]
-_NEW = object()
 
 
 @dataclass(frozen=True)
@@ -153,10 +152,11 @@ class Shapes:
                 worded = form.worded(text, tokens, self._wordings)
         if worded is not None:
             variant = worded.variant
-            outline = self._outlines.get((worded.wording, variant), _NEW)
-            if outline is _NEW:
+            key = (worded.wording, variant)
+            if key not in self._outlines:
                 tokens = tokens or tokenise(text)
-                outline = self._outlines[worded.wording, variant] = self._outline(tokens, self._forms.of(tokens))
+                self._outlines[key] = self._outline(tokens, self._forms.of(tokens))
+            outline = self._outlines[key]
             if outline is not None:
                 return self._put_together(outline, worded, text, tokens)
         return self._resolved(tokens or tokenise(text))
