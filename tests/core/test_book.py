@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.core.cases import Case, cases, smaller
-from tests.core.defects import is_known
 from tests.core.judge import Verdict, comparable, judge
 from tests.core.operators import OPERATORS
 
@@ -68,11 +67,11 @@ def check_errors(verdict: Verdict, errors: list[dict[str, Any]]) -> None:
 
 
 def failure(case: Case) -> Exception | None:
-    """What is wrong with a case, but for known defects."""
+    """What is wrong with a case."""
     try:
         check(case)
     except Exception as problem:  # noqa: BLE001 - any exception is a failure of the case
-        return None if is_known(case, problem) else problem
+        return problem
     return None
 
 

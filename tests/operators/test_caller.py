@@ -86,18 +86,32 @@ def test_a_call_that_takes_too_long_is_given_up_and_the_next_one_answered() -> N
 def test_a_circuit_opens_after_failures_in_a_row_and_tries_again_after_a_pause() -> None:
     clock, calls = Clock(), []
 
-    @operator
+    @operator(breaker=2)
     def p(event: Any) -> bool:
         calls.append(event["n"])
         raise ValueError("no")
 
-    caller = Caller(failures=2, pause=10.0, clock=clock, cache=0)
+    caller = Caller(pause=10.0, clock=clock, cache=0)
     outcome = run(p, "p()", caller)
     assert len(calls) == 2
     assert [f.error.code for f in outcome.failures] == ["operator.raised"] * 2 + ["operator.circuit"] * 2
     clock.now = 11.0
     run(p, "p()", caller)
     assert len(calls) == 3
+
+
+def test_without_a_breaker_an_operator_is_called_however_often_it_failed() -> None:
+    calls = []
+
+    @operator
+    def p(event: Any) -> bool:
+        calls.append(event["n"])
+        raise ValueError("no")
+
+    caller = Caller(cache=0)
+    for _ in range(3):
+        run(p, "p()", caller)
+    assert len(calls) == 12
 
 
 def test_a_pure_operator_is_called_once_for_equal_content() -> None:

@@ -1,8 +1,8 @@
 """Calls operators and lets nothing of them escape: what fails becomes an answer that says so.
 
 An exception, a timeout, a wrong return or an open circuit is an error of the subscriptions that asked, with the event
-kept; other subscriptions never notice. A circuit opens when an operator has failed several times in a row and lets a
-single call through after a pause.
+kept; other subscriptions never notice. An operator with `breaker=` has a circuit: it opens when calls have failed so often
+in a row, and lets a single call through after a pause.
 
 Operators may be called together: by their batch form, on threads, or in processes. A call that overruns its timeout is
 given up: a process is ended, a thread cannot be and runs out on its own while a fresh pool serves the others.
@@ -66,19 +66,19 @@ class Reply:
 
 @dataclass
 class Circuit:
-    """Opens after `failures` in a row; after `pause` seconds one call may try."""
+    """Opens after `failures` in a row, never if that is None; after `pause` seconds one call may try."""
 
-    failures: int = 5
-    pause: float = 30.0
+    failures: int | None
+    pause: float
     row: int = 0
     until: float = field(default=0.0)
 
     def open(self, now: float) -> bool:
-        return self.row >= self.failures and now < self.until
+        return self.failures is not None and self.row >= self.failures and now < self.until
 
     def note(self, failed: bool, now: float) -> None:
         self.row = self.row + 1 if failed else 0
-        if self.row >= self.failures:
+        if self.failures is not None and self.row >= self.failures:
             self.until = now + self.pause
 
 
@@ -88,12 +88,11 @@ class Caller:
     def __init__(
         self,
         *,
-        failures: int = 5,
         pause: float = 30.0,
         cache: int = 10_000,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._failures, self._pause, self._clock = failures, pause, clock
+        self._pause, self._clock = pause, clock
         self._circuits: dict[str, Circuit] = {}
         self._pools: dict[str, Executor] = {}
         self._cache: OrderedDict[Any, Answer] = OrderedDict()
@@ -224,7 +223,7 @@ class Caller:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _circuit(self, operator: Operator) -> Circuit:
-        return self._circuits.setdefault(operator.name, Circuit(self._failures, self._pause))
+        return self._circuits.setdefault(operator.name, Circuit(operator.breaker, self._pause))
 
     def _note(self, operator: Operator, answer: Answer) -> None:
         self._circuit(operator).note(answer.truth == ERROR, self._clock())

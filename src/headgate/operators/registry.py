@@ -67,6 +67,9 @@ class Operator:
     concurrency: Concurrency = "inline"
     workers: int = 4
     rows: int = 10_000
+    breaker: int | None = None
+    """After so many failures in a row it is not called for a while. None: it is always called, so that the truth of a
+    pair depends neither on the clock nor on the order of events."""
 
     def __call__(self, event: Any, *arguments: Any) -> Any:
         return self.function(event, *arguments)
@@ -94,6 +97,7 @@ def operator(
     workers: int = 4,
     variables: Iterable[int | str] | None = None,
     rows: int = 10_000,
+    breaker: int | None = None,
 ) -> Callable[[Callable[..., Any]], Operator]: ...
 
 
@@ -112,13 +116,14 @@ def operator(
     workers: int = 4,
     variables: Iterable[int | str] | None = None,
     rows: int = 10_000,
+    breaker: int | None = None,
 ) -> Operator | Callable[[Callable[..., Any]], Operator]:
     """Make a function an operator: `@operator` or `@operator(cost=5.0, needs=["image"])`."""
 
     def make(f: Callable[..., Any]) -> Operator:
         called = name or f.__name__
         least, most, names = _arguments(called, f)
-        _positive(called, cost=cost, timeout=timeout, workers=workers, rows=rows)
+        _positive(called, cost=cost, timeout=timeout, workers=workers, rows=rows, breaker=breaker)
         if not 0.0 <= selectivity <= 1.0:
             raise UsageError(f"operator {called}: selectivity is a probability, not {selectivity}")
         if concurrency not in ("inline", "threads", "processes"):
@@ -138,6 +143,7 @@ def operator(
             concurrency,
             workers,
             rows,
+            breaker,
         )
 
     return make if function is None else make(function)
