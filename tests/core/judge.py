@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date
 from itertools import count
 from typing import Any
 
@@ -219,7 +219,7 @@ def comparable(output: Mapping[str, Any] | None) -> str:
 def _same(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_same(v) for v in value]
-    if isinstance(value, Instant | datetime | bytes):
+    if isinstance(value, Instant | date | bytes):
         return written(value)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:
         return str(value)

@@ -170,7 +170,7 @@ def test_a_process_that_dies_is_an_error_of_its_own_calls() -> None:
             os._exit(3)
         return True
 
-    outcome = run(p, "p()", Caller(cache=0, failures=100))
+    outcome = run(p, "p()", Caller(cache=0))
     assert {f.error.code for f in outcome.failures} == {"operator.died"}
     assert 1 in [f.event for f in outcome.failures]
     assert len(outcome.hits) + len(outcome.failures) == 4

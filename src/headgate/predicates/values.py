@@ -9,7 +9,7 @@ twin.
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from headgate.predicates.times import instant_text
@@ -61,6 +61,8 @@ def written(value: Any) -> Any:
     if isinstance(value, datetime):
         moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
         return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
     return value.hex() if isinstance(value, bytes) else value
 
 
