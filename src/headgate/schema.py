@@ -118,6 +118,8 @@ class Schema:
     time: tuple[Path, ...] = ()
     declared: bool = True
     open: Mapping[Path, Type | None] = field(default_factory=dict)
+    derived: bool = False
+    """Whether a pattern gives its events, which keep the time of those that they are made of."""
 
     def __post_init__(self) -> None:
         if len(self.time) > 2:

@@ -30,7 +30,7 @@ from headgate.predicates.times import instant_text
 from headgate.predicates.values import Instant, written
 from headgate.schema import Kind, Schema
 from headgate.sequences.scopes import check_pattern
-from headgate.sequences.spine import Spine, publish_order
+from headgate.sequences.spine import Spine, publish_order, reads
 
 Row = dict[Path, Any]
 Place = tuple[str, int]
@@ -151,20 +151,24 @@ def _judge_sequences(
         return
     ticks = count()
     streams = {stream: _timed(plan.schemas[stream], found, ticks) for stream, found in rows.items()}
-    closed = max((e.t1 for part in streams.values() for e in part), default=None)
-    if closed is None:
-        return
+    times = {stream: plan.schemas[stream].time_kind for stream in streams}
+    closed: dict[Kind | None, int] = {}
+    for stream, part in streams.items():
+        for event in part:
+            closed[times[stream]] = max(event.t1, closed.get(times[stream], event.t1))
 
     asked = sequences.Asked(_CALLED, graph_oracle.Meaning(prefixes=plan.catalogue.prefixes), _filled)
     for level in publish_order(spines):
         for name in level:
             spine = spines[name]
-            found = sequences.matches(spine, streams, closed, book[name].missing, asked)
+            time = next((times[s] for s in reads(spine) if s in times), None)
+            found = sequences.matches(spine, streams, closed[time], book[name].missing, asked) if time in closed else []
             for match in found:
                 stream, number = _base(match.run.bound)
                 verdict.matches.append((stream, number, name, comparable(_written(spine, dict(match.output)))))
             if spine.publish is not None:
                 streams.setdefault(spine.publish, []).extend(m.as_event(name) for m in found)
+                times[spine.publish] = time
 
 
 def _timed(schema: Schema, rows: Mapping[int, Row], ticks: Iterator[int]) -> list[sequences.Event]:

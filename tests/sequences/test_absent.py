@@ -37,3 +37,11 @@ def test_a_filter_around_absent_counts_in_every_mode(missing: str, kernel: bool)
     found = by_engine(spines, [[columns_of(STOCK, ROWS)]], missing, Options(kernel=kernel))
     assert found == by_reference(spines, {"stock": events_of(STOCK, ROWS)}, missing)
     assert found == {"never": [], "one": [(3, 5, "n='B'")]}
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_a_window_that_ends_beyond_64_bits_never_ends(kernel: bool) -> None:
+    texts = {"long": "SELECT e1.name AS n FROM stock ABSENT {$2.name = 'Z'} stock WITHIN 9223372036854775807"}
+    spines = spines_of(texts, STOCK)
+    found = by_engine(spines, [[columns_of(STOCK, ROWS[1:])]], "null", Options(kernel=kernel))
+    assert found == by_reference(spines, {"stock": events_of(STOCK, ROWS[1:])}, "null") == {"long": []}

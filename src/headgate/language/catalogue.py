@@ -69,7 +69,7 @@ class Catalogue:
         found = self.streams.get(name)
         if found is not None:
             return found
-        if any(s.declared for s in self.streams.values()):
+        if any(s.declared for n, s in self.streams.items() if n not in self.published):
             raise UnknownName(f"there is no stream {name}", nearest(name, self.streams, "declare it first"), at=at)
         return Schema(name, {}, declared=False)
 
@@ -85,8 +85,9 @@ class Catalogue:
         below = [n for n in names if n.startswith(name + ".")]
         if below:
             raise TypeProblem(f"{name} is a struct, not a value", f"write {below[0]}", at=at)
+        holder = f"this {schema.stream[1:-1]}" if schema.stream.startswith("(") else f"stream {schema.stream}"
         raise UnknownName(
-            f"stream {schema.stream} has no attribute {name}",
+            f"{holder} has no attribute {name}",
             nearest(name, names, f"it has {', '.join(names[:8])}"),
             at=at,
         )

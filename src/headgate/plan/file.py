@@ -47,7 +47,7 @@ from headgate.sequences.saved_columns import Nodes, SavedAutomaton, SavedIndex, 
 from headgate.sequences.spine import Accumulator, Merged, Selected, Source, Spine, Step
 
 MAGIC = b"HEADGATE"
-VERSION = 2
+VERSION = 3
 AGAIN = "compile the book again"
 _ALIGN = 64
 _FRONT = struct.Struct("<IQ32s")

@@ -159,17 +159,15 @@ class Types:
     def _attribute(self, node: ast.Attribute, wanted: Type | None) -> ExpressionType:
         try:
             found = self._type_of(node)
+            if found is None and wanted is not None and self._learn is not None:
+                self._learn(node, wanted)
+                self._told[self._root(node)] = wanted.element
+                return wanted
         except LanguageError as problem:
             problem.at = node.at
             self._problems.append(problem)
             return Special.ANY
-        if found is not None:
-            return found
-        if wanted is None or self._learn is None:
-            return Special.ANY
-        self._told[self._root(node)] = wanted.element
-        self._learn(node, wanted)
-        return wanted
+        return Special.ANY if found is None else found
 
     def _type_of(self, node: ast.Attribute) -> Type | None:
         """The type of an attribute: its own, or that of an attribute it must be like."""

@@ -61,14 +61,10 @@ class PatternAdmission:
         self._shapes: dict[str, Shapes] = {}
         """By mode, for the definitions as they are, as is what follows."""
         self._maker: Static | None = None
-        self._timed: dict[bool, None] = {}
-        """Whether streams with TIME, and without, were read."""
 
     def apart(self, catalogue: Catalogue) -> PatternAdmission:
         """One that decides the same over a copy of the catalogue."""
-        made = PatternAdmission(catalogue, self._static, self._standing)
-        made._timed = dict(self._timed)
-        return made
+        return PatternAdmission(catalogue, self._static, self._standing)
 
     def forget(self) -> None:
         """A definition changed."""
@@ -159,21 +155,18 @@ class PatternAdmission:
         read = reads(made.spine)
         publish = made.spine.publish
         published = read & catalogue.published.keys()
-        timed = {bool(schema.time): None for s in read - published if (schema := catalogue.streams.get(s)) is not None}
         again = publish in self._catalogue.published or publish in read
-        mixed = len({**self._timed, **timed}) > 1
         beside: list[Subscription] = []
-        if published or again or mixed:
+        if published or again:
             standing = [s for s in self._standing() if s.name != made.name]
             beside = _resolved(standing, catalogue)
-        if again or mixed:
+        if again:
             Levels([*beside, made])
         Index(
             [made, *_publishers(made, beside)],
             static=self._static_over(catalogue),
             streams={s: catalogue.streams[s] for s in read if s in catalogue.streams and s not in published},
         )
-        self._timed = timed if mixed else {**self._timed, **timed}
 
 
 def _resolved(standing: Iterable[Standing], catalogue: Catalogue) -> list[Subscription]:

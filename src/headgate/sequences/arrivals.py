@@ -2,6 +2,7 @@
 
 An event has the interval [t0, t1] that its stream's TIME says; one without TIME is an epoch of its own, in the order of
 input. An event at or before the last closed epoch is late: sequences cannot use it any more, and it is reported.
+BIGINT, TIMESTAMP and the order of input are three times: each has a last closed epoch of its own.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from headgate.columns import Columns
 from headgate.results import Problem
-from headgate.schema import Schema, format_path
+from headgate.schema import Kind, Schema, format_path
 from headgate.sequences.identities import identities
 from headgate.sequences.match_rows import Rows
 from headgate.sequences.memory import Arrivals, Lists, column_of
@@ -25,13 +27,32 @@ if TYPE_CHECKING:
 
 
 class Clock:
-    """Gives events their times; knows the last closed epoch."""
+    """Gives events their times; knows the last closed epoch of each kind of time."""
 
     def __init__(self, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
         self.sources = sorted(schemas)
-        self.closed: int | None = None
+        self.closed: dict[Kind | None, int] = {}
         self.tick = 0
+        times = {schema.time_kind for schema in schemas.values()}
+        self._told = times - {None} or times
+        """The times that a caller speaks of who says how far time has come: rows, only if nothing else has a time."""
+
+    def resume(self, closed: int | None) -> None:
+        """Time goes on after an epoch that was closed elsewhere."""
+        self.closed = {} if closed is None else dict.fromkeys(self._told, closed)
+
+    def later(self, a: Arrivals, until: int) -> NDArray[np.bool_]:
+        """The events that have to wait where only the epochs before `until` are wanted."""
+        return (a.t1 >= until) & (self._schemas[a.stream].time_kind in self._told)
+
+    def close(self, events: Sequence[Arrivals], until: int | None) -> dict[Kind | None, int]:
+        """The epochs of these events are over, and all before `until`: the times that moved, with their last epochs."""
+        ends = [(self._schemas[a.stream].time_kind, int(a.t1.max())) for a in events if len(a)]
+        ends += [] if until is None else [(time, until - 1) for time in self._told]
+        for time, end in ends:
+            self.closed[time] = max(end, self.closed.get(time, end))
+        return {time: self.closed[time] for time, _ in ends}
 
     def arrivals(self, columns: Columns, errors: list[Problem], decided: Lists | None = None) -> Arrivals | None:
         """The usable events of a batch; the others are entered into `errors`. None if no sequence reads the stream."""
@@ -46,7 +67,8 @@ class Clock:
             start, end = columns[schema.time[0]], columns[schema.time[-1]]
             t0, t1 = np.asarray(start.values, np.int64), np.asarray(end.values, np.int64)
             there = start.defined & end.defined
-            late = there & (t1 <= self.closed) if self.closed is not None else np.zeros(len(columns), np.bool_)
+            closed = self.closed.get(schema.time_kind)
+            late = there & (t1 <= closed) if closed is not None else np.zeros(len(columns), np.bool_)
             backward = there & ~late & (t0 > t1)
             name = ", ".join(map(format_path, schema.time))
             for mask, reason in (

@@ -158,15 +158,13 @@ class Index:
         streams: Mapping[str, Schema] | None = None,
     ) -> None:
         """`streams` are others that are fed: if they keep time as those do that patterns read, they move it on for
-        ABSENT."""
+        ABSENT, and if all are without TIME, their rows count too."""
         self.options = options or Options()
         plan = Levels(subscriptions)
         levels = [_level(level, plan, static, self.options) for level in plan.levels]
         alive = np.ones(len(subscriptions), np.bool_)
         names = [s.name for s in subscriptions]
-        timed = {bool(schema.time) for schema in plan.base.values()}
-        beside = {name: schema for name, schema in (streams or {}).items() if bool(schema.time) in timed}
-        self._set(subscriptions, names, plan, levels, alive, {**beside, **plan.base})
+        self._set(subscriptions, names, plan, levels, alive, {**(streams or {}), **plan.base})
 
     def _set(
         self,
@@ -175,7 +173,7 @@ class Index:
         plan: Levels,
         levels: list[LevelIndex],
         alive: NDArray[np.bool_],
-        streams: Mapping[str, Schema],
+        fed: Mapping[str, Schema],
         since: Mapping[int, int] | None = None,
     ) -> None:
         self.subscriptions = subscriptions
@@ -183,7 +181,11 @@ class Index:
         self.plan = plan
         self.levels = levels
         self.alive = alive
-        self.streams = dict(streams)
+        self.fed = dict(fed)
+        """All streams that may come."""
+        times = {schema.time_kind for schema in plan.base.values()}
+        self.streams = {name: schema for name, schema in fed.items() if schema.time_kind in times}
+        """Those that keep a time that some pattern keeps."""
         self.sources = sorted(self.streams)
         if since is None:
             since = {i: s.since for i, s in enumerate(subscriptions) if s.since is not None}
@@ -200,19 +202,19 @@ class Index:
         plan: Levels,
         levels: list[LevelIndex],
         alive: NDArray[np.bool_],
-        streams: Mapping[str, Schema],
+        fed: Mapping[str, Schema],
     ) -> Index:
         """An index that was compiled elsewhere."""
         made = cls.__new__(cls)
         made.options = Options()
-        made._set(subscriptions, names, plan, levels, alive, streams, {})
+        made._set(subscriptions, names, plan, levels, alive, fed, {})
         return made
 
     def activated(self, since: Mapping[str, int]) -> Index:
         """The same index, in which some subscriptions see only runs that begin after a time."""
         made = copy(self)
         known = {i: since[name] for i, name in enumerate(self.names) if name in since}
-        made._set(self.subscriptions, self.names, self.plan, self.levels, self.alive, self.streams, known)
+        made._set(self.subscriptions, self.names, self.plan, self.levels, self.alive, self.fed, known)
         return made
 
     def extended(self, more: Sequence[Subscription], gone: Iterable[int], static: Static) -> Index:
@@ -231,7 +233,7 @@ class Index:
         made.__dict__.pop("_read", None)
         levels = [*self.levels, *(_level(level, plan, static, self.options) for level in plan.levels)]
         names = [*self.names, *(s.name for s in more)]
-        made._set([*self.subscriptions, *more], names, plan, levels, alive, {**self.streams, **plan.base})
+        made._set([*self.subscriptions, *more], names, plan, levels, alive, {**self.fed, **plan.base})
         return made
 
     def needs(self) -> dict[str, frozenset[Path]]:
@@ -373,14 +375,15 @@ class Session:
         self.index = index
         self.tables = [RunTable(level) for level in index.levels]
         self.clock = Clock(index.streams)
+        self._times = [index.plan.time(level.streams) if level.streams else None for level in index.levels]
         self.errors: list[Problem] = []
         self.waiting: list[Arrivals] = []
         """Events whose epochs were not asked for yet."""
 
     @property
     def closed(self) -> int | None:
-        """The last epoch that is done; an event at or before it is late."""
-        return self.clock.closed
+        """The last epoch that is done; an event at or before it is late. Of several kinds of time, the greatest."""
+        return max(self.clock.closed.values(), default=None)
 
     def feed(
         self,
@@ -388,7 +391,8 @@ class Session:
         until: int | None = None,
         decided: Sequence[Lists | None] | None = None,
     ) -> Matches:
-        """Takes the epochs before `until` (default: all) and gives their matches. What is later waits.
+        """Takes the epochs before `until` (default: all) and gives their matches. What is later waits. Rows of streams
+        without TIME do not wait if others have one.
 
         `decided` has, for each batch, the slots of the first level that hold for its events, where somebody has
         evaluated them before; they are not evaluated again.
@@ -399,27 +403,23 @@ class Session:
         events = [*self.waiting, *(a for a in arrived if a is not None and len(a))]
         self.waiting = []
         if until is not None:
-            later = [(a, a.t1 >= until) for a in events]
+            later = [(a, self.clock.later(a, until)) for a in events]
             self.waiting = [a.take(np.flatnonzero(mask)) for a, mask in later if mask.any()]
             events = [a.take(np.flatnonzero(~mask)) for a, mask in later]
-        closed = max((int(a.t1.max()) for a in events if len(a)), default=None)
-        if until is not None:
-            closed = until - 1 if closed is None else max(closed, until - 1)
-        if closed is None:
-            return Matches.none(self.index)
-        closed = max(closed, self.clock.closed) if self.clock.closed is not None else closed
-        self.clock.closed = closed
+        closed = self.clock.close(events, until)
         found = Matches(self.index)
         streams: dict[str, list[Arrivals]] = {}
         for a in events:
             streams.setdefault(a.stream, []).append(a)
-        for at, level in enumerate(self.index.levels):
+        for at, (level, time) in enumerate(zip(self.index.levels, self._times, strict=True)):
+            if time not in closed:
+                continue
             self._unions(level, streams)
-            rows = self._level(at, level, streams, closed)
+            rows = self._level(at, level, streams, closed[time])
             found.add(level, rows)
             for name, arrivals in derived(self.index, level, rows):
                 streams.setdefault(name, []).append(arrivals)
-            self._tell_lost(at, level, events)
+            self._tell_lost(at, level, [a for a in events if self.index.streams[a.stream].time_kind is time])
         return found.sorted()
 
     def _tell_lost(self, at: int, level: LevelIndex, events: Sequence[Arrivals]) -> None:

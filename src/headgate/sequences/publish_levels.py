@@ -4,17 +4,21 @@ What a PUBLISHed name, a nested pattern or a UNION gives is a *derived stream*. 
 highest input; what it gives can be read one level up. A whole batch goes through one level, what that gives becomes
 columns, and the next level sees them beside the base events, merged by time: so a publication is visible in the epoch
 it belongs to. Equal nested patterns of different subscriptions are one.
+
+Streams keep one of three times: BIGINT ticks, TIMESTAMPs, or, without TIME, the order of input. They are not compared with
+each other, so streams that meet in a pattern must keep the same one, and a level has patterns of one time only: patterns of
+different times run side by side, and the time of one moves on nothing of another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import xxhash
 
 from headgate.errors import PlanError
-from headgate.schema import Schema
+from headgate.schema import Kind, Schema
 from headgate.sequences.algebra import simplify
 from headgate.sequences.automaton import QUOTA
 from headgate.sequences.spine import Merged, Source, Spine, publish_order
@@ -65,6 +69,7 @@ class Joined:
 
 @dataclass
 class Level:
+    time: Kind | None
     producers: list[Producer] = field(default_factory=list)
     unions: list[Joined] = field(default_factory=list)
     inputs: dict[str, Schema] = field(default_factory=dict)
@@ -73,13 +78,15 @@ class Level:
 @dataclass(frozen=True)
 class Known:
     """What a plan tells those that run above it: the schemas of all streams and of base streams, which streams nested
-    patterns give and which are published, the level from which each can be read, and how much there is below."""
+    patterns give and which are published, the level from which each can be read, a base stream whose time it keeps, and
+    how much there is below."""
 
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     base: Mapping[str, Schema] = field(default_factory=dict)
     anonymous: tuple[str, ...] = ()
     published: tuple[str, ...] = ()
     reach: Mapping[str, int] = field(default_factory=dict)
+    clocks: Mapping[str, str] = field(default_factory=dict)
     height: int = 0
     count: int = 0
 
@@ -94,8 +101,8 @@ class Levels:
         self._start(Known() if below is None else below.known)
         spines = {str(i): s.spine for i, s in enumerate(self.subscriptions)}
         published = {s.spine.publish: s.spine.schema for s in self.subscriptions if s.spine.publish is not None}
-        if twice := self.published & published.keys():
-            raise PlanError(f"{min(twice)} is published already")
+        if twice := (self.published | self.base.keys()) & published.keys():
+            raise PlanError(f"{min(twice)} is published already, or read by levels below")
         self.published |= published.keys()
         for s in self.subscriptions:
             name = s.spine.publish
@@ -106,7 +113,6 @@ class Levels:
                 self._subscription(i)
             for i in map(int, level):
                 self._settle(i)
-        self._times()
 
     def _start(self, known: Known) -> None:
         self.schemas: dict[str, Schema] = dict(known.schemas)
@@ -114,6 +120,7 @@ class Levels:
         self.anonymous: set[str] = set(known.anonymous)
         self.published: set[str] = set(known.published)
         self._reach: dict[str, int] = dict(known.reach)
+        self._clocks: dict[str, str] = dict(known.clocks)
         self._first_level, self._first_number = known.height, known.count
 
     @classmethod
@@ -126,7 +133,7 @@ class Levels:
     @property
     def known(self) -> Known:
         names = tuple(sorted(self.anonymous)), tuple(sorted(self.published))
-        return Known(self.schemas, self.base, *names, self._reach, self.height, self.count)
+        return Known(self.schemas, self.base, *names, self._reach, self._clocks, self.height, self.count)
 
     @property
     def height(self) -> int:
@@ -136,15 +143,20 @@ class Levels:
     def count(self) -> int:
         return self._first_number + len(self.subscriptions)
 
+    def time(self, streams: Iterable[str]) -> Kind | None:
+        """What the TIME of streams that meet in a pattern is; None where it is the order of input."""
+        return self.base[self._clock(streams)].time_kind
+
     def _subscription(self, number: int) -> None:
         s = self.subscriptions[number]
         spine = simplify(s.spine, s.missing)
         at, streams = self._inputs(spine, s)
         producer = Producer(spine, streams, s.missing, s.quota, (self._first_number + number,), spine.publish, s.name)
-        self._level(at).producers.append(producer)
+        self._at(at).producers.append(producer)
         if spine.publish is not None:
             self.schemas[spine.publish] = spine.schema
             self._placed[number] = at
+            self._clocks[spine.publish] = self._clock((self._clocks.get(spine.publish, streams[0]), *streams))
 
     def _settle(self, number: int) -> None:
         """What a level publishes can be read once all its publishers are placed."""
@@ -153,19 +165,43 @@ class Levels:
             at = self._placed[number] + 1
             self._reach[s.spine.publish] = max(self._reach.get(s.spine.publish, 0), at)
 
-    def _level(self, number: int) -> Level:
-        while self.height <= number:
-            self.levels.append(Level())
+    def _level(self, least: int, time: Kind | None) -> int:
+        """The first level from `least` on that keeps this time."""
+        for at in range(least, self.height):
+            if self.levels[at - self._first_level].time is time:
+                return at
+        self.levels.append(Level(time))
+        return self.height - 1
+
+    def _clock(self, streams: Iterable[str]) -> str:
+        """The base stream whose time these keep together. One that nobody publishes any more has no events, so it fits
+        any time."""
+        known = [self._clocks[s] for s in streams]
+        clocks = [c for c in known if not self.base[c].derived] or known
+        for other in clocks[1:]:
+            one, two = sorted((clocks[0], other), key=lambda name: self.base[name].time_kind is None)
+            times = self.base[one].time_kind, self.base[two].time_kind
+            if times[1] is None and times[0] is not None:
+                message = f"{two} has no TIME, but {one} in the same sequence does"
+                raise PlanError(message, "declare TIME for both of them, or for none")
+            if times[0] is not times[1]:
+                kinds = [str(time.value).upper() for time in times if time is not None]
+                message = f"the TIME of {one} is {kinds[0]} and that of {two}, in the same sequence, is {kinds[1]}"
+                raise PlanError(message, "use one kind for both of them")
+        return clocks[0]
+
+    def _at(self, number: int) -> Level:
         return self.levels[number - self._first_level]
 
     def _inputs(self, spine: Spine, s: Subscription) -> tuple[int, tuple[str, ...]]:
         """The level a spine runs in, and the streams it reads; they are entered as inputs there."""
         sources = (spine.start, *(step.source for step in spine.steps))
         named = [(self.stream(source, s), source) for source in sources]
-        at = max(self._first_level, *(self._reach[name] for name, _ in named))
+        streams = tuple(name for name, _ in named)
+        at = self._level(max(self._first_level, *(self._reach[name] for name in streams)), self.time(streams))
         for name, source in named:
-            self._level(at).inputs.setdefault(name, source.schema)
-        return at, tuple(name for name, _ in named)
+            self._at(at).inputs.setdefault(name, source.schema)
+        return at, streams
 
     def stream(self, source: Source, s: Subscription) -> str:
         """The name of the stream a source reads; a derived one is planned when it is first met."""
@@ -174,6 +210,7 @@ class Levels:
                 if name not in self._reach:
                     self._reach[name] = 0
                     self.base[name] = source.schema
+                    self._clocks[name] = name
                 self.schemas.setdefault(name, source.schema)
                 return name
             case Spine():
@@ -186,8 +223,9 @@ class Levels:
         name = "(pattern " + _digest(simple, s.missing, s.quota) + ")"
         if name not in self._reach:
             at, streams = self._inputs(simple, s)
-            self._level(at).producers.append(Producer(simple, streams, s.missing, s.quota, (), name))
+            self._at(at).producers.append(Producer(simple, streams, s.missing, s.quota, (), name))
             self._reach[name] = at + 1
+            self._clocks[name] = self._clock(streams)
             self.schemas[name] = spine.schema
             self.anonymous.add(name)
         return name
@@ -196,26 +234,18 @@ class Levels:
         name = "(union " + _digest(merged, s.missing, s.quota) + ")"
         if name not in self._reach:
             sides = [self._side(side, s) for side in (merged.left, merged.right)]
+            self._clocks[name] = self._clock([side.stream for side in sides])
             at = max(self._first_level, *(self._reach[side.stream] for side in sides))
-            self._reach[name] = at
+            at = self._reach[name] = self._level(at, self.time((name,)))
             self.schemas[name] = merged.schema
             self.anonymous.add(name)
-            self._level(at).unions.append(Joined(name, (sides[0], sides[1]), merged.schema, s.missing))
+            self._at(at).unions.append(Joined(name, (sides[0], sides[1]), merged.schema, s.missing))
         return name
 
     def _side(self, side: Spine, s: Subscription) -> Side:
         if side.schema is side.start.schema and not side.steps:
             return Side(self.stream(side.start, s), side.start)
         return Side(self._nested(side, s), None)
-
-    def _times(self) -> None:
-        timed = {name for name, schema in self.base.items() if schema.time}
-        if timed and timed != set(self.base):
-            without = ", ".join(sorted(set(self.base) - timed))
-            raise PlanError(
-                f"these streams have no TIME, but others in the same sequences do: {without}",
-                "declare TIME for all of them, or for none",
-            )
 
 
 def _columns(schema: Schema) -> Mapping[object, object]:

@@ -195,7 +195,7 @@ def save_index(index: Index, encode: Encode) -> SavedIndex:
         _ints([s.quota for s in subscriptions]),
         spine_of,
         index.alive,
-        index.streams,
+        index.fed,
         index.plan.known,
         saver.nodes(),
         saver.spines(),

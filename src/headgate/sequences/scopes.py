@@ -6,17 +6,19 @@ raised, so that a user fixes a text in one go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from headgate.errors import DuplicateName, LanguageError, TypeProblem, UnknownName
+from headgate.errors import DuplicateName, LanguageError, TypeProblem
 from headgate.language import ast
 from headgate.language.ast import DUR, TRUE, Node, rewrite
-from headgate.language.catalogue import Catalogue, nearest
+from headgate.language.catalogue import Catalogue
 from headgate.predicates.check import check_calls, check_graphs, check_variables
 from headgate.predicates.types import BIGINT, BOOLEAN, DOUBLE, ExpressionType, Lookup, Special, Types
+from headgate.predicates.values import INT64
 from headgate.schema import Attribute, Kind, Path, Schema, Type, format_path
+from headgate.sequences.names import Names
 from headgate.sequences.places import Bound, Place
+from headgate.sequences.predicates import FOREVER
 from headgate.sequences.spine import (
     Accumulator,
     Merged,
@@ -56,6 +58,7 @@ class _Resolver:
     def __init__(self, catalogue: Catalogue, scoped: Scoped) -> None:
         self._catalogue = catalogue
         self._scoped = scoped
+        self._names = Names(catalogue, scoped.learned)
         self._predicates = 0
         """How many predicates have variables so far."""
 
@@ -71,7 +74,7 @@ class _Resolver:
         schema = Schema(
             pattern.publish or "(pattern)",
             {(i.name,): Attribute((i.name,), i.type) for i in items},
-            declared=all(b.schema.declared for b in bound),
+            derived=True,
         )
         steps = [self._ticks(step, time) for step in steps]
         start = replace(start, where=self._spans(start.where, time))
@@ -173,7 +176,7 @@ class _Resolver:
             case _:
                 spine = self.pattern(ast.Pattern((ast.Item(None),), node, at=node.at))
                 made = Source(spine, TRUE, spine.schema, automatic)
-        return made, Bound(made.alias, key, made.schema)
+        return made, Bound(made.alias, key, made.schema, made.origin)
 
     def _union(self, left: Node, right: Node, at: int) -> Merged:
         sides = [self._side(node) for node in (left, right)]
@@ -221,6 +224,11 @@ class _Resolver:
             if a.name in types or incoming.schema.get((a.name,)) is not None:
                 self.problem(DuplicateName(f"{a.name} is taken already", "give the aggregate another name", at=a.at))
             types[a.name] = self._accumulated(a, place, initial)
+            if types[a.name] is None:
+                values = (
+                    [(a.start, initial), (a.step, place)] if isinstance(a, ast.Recurrence) else [(a.operand, place)]
+                )
+                incoming.operands[a.name] = [(n, where) for n, where in values if isinstance(n, ast.Attribute)]
         place = replace(place, old=types)
         for a in accumulators:
             if isinstance(a, ast.Recurrence):
@@ -236,7 +244,7 @@ class _Resolver:
         resolved = self.predicate(theta, place), self.predicate(keep, place)
         incoming.accumulators = types
         used = {n.path[1:] for e in (*resolved, *(a.operand for a in made if a.operand)) for n in attributes(e, "$")}
-        starts = {path: self._recent(path, place.left) for path in sorted(used)}
+        starts = {path: self._names.recent(path, place.left) for path in sorted(used)}
         return Step("FOLD", source, *resolved, tuple(made), starts=starts)
 
     def _accumulated(self, a: ast.Aggregate | ast.Recurrence, place: Place, initial: Place) -> Type | None:
@@ -245,7 +253,7 @@ class _Resolver:
         if a.function == "COUNT" or a.operand is None:
             return BIGINT
         wanted = DOUBLE if a.function in ("SUM", "AVG", "STDDEV") else None
-        found = _type_of(self._types(place).value(a.operand, wanted))
+        found = _type_of(self._names.types(place).value(a.operand, wanted))
         if found is not None and (message := _misfit(a.function, found)):
             hint = "let a FILTER or a FOLD of its own look at the elements" if found.array else ""
             self.problem(TypeProblem(message, hint, at=a.operand.at))
@@ -291,7 +299,7 @@ class _Resolver:
     def _star(self, bound: list[Bound]) -> list[Selected]:
         made = []
         for b in (b for b in bound if b.visible):
-            types = {a.path: a.type for a in b.schema} | self._scoped.learned.get(b.schema.stream, {})
+            types = self._names.columns(b)
             name = b.alias or f"e{int(b.key[1:]) + 1}"
             made += [Selected("_".join((name, *p)), ast.Attribute((b.key, *p)), t) for p, t in types.items()]
             made += [Selected(n, ast.Attribute(("@" + b.key[1:], n)), t) for n, t in b.accumulators.items()]
@@ -300,20 +308,22 @@ class _Resolver:
     # -- expressions
 
     def predicate(self, node: Node, place: Place) -> Node:
-        types = self._types(place)
+        types = self._names.types(place)
         types.predicate(node)
         return self._checked(node, place, types)
 
     def value(self, node: Node, place: Place) -> Node:
-        types = self._types(place)
+        types = self._names.types(place)
         types.value(node)
         if (asking := _asking(node)) is not None:
             message = "an operator or GRAPH decides, it gives no value"
             self.problem(
                 TypeProblem(message, "put it in the braces of NEXT, FOLD or ABSENT, or in a FILTER", at=asking.at)
             )
+        elif isinstance(node, ast.Literal) and isinstance(node.value, int) and node.value not in INT64:
+            self.problem(TypeProblem(f"{node.value} is beyond BIGINT", "write it with a decimal point", at=node.at))
         elif not types.problems:
-            self._whole_arrays(node, self._lookup(place))
+            self._whole_arrays(node, self._names.lookup(place))
         return self._checked(node, place, types)
 
     def _whole_arrays(self, node: Node, lookup: Lookup) -> None:
@@ -328,7 +338,7 @@ class _Resolver:
 
     def _value_type(self, node: Node, place: Place) -> Type | None:
         """The type alone; its problems are reported where the value is resolved."""
-        return _type_of(self._types(place).value(node))
+        return _type_of(self._names.types(place).value(node))
 
     def _checked(self, node: Node, place: Place, types: Types) -> Node:
         problems = self._scoped.problems
@@ -348,118 +358,8 @@ class _Resolver:
             return ast.Variable(f"{node.name}.{self._predicates}", at=node.at)
         if not isinstance(node, ast.Attribute):
             return None
-        path = self._name(node, place)
+        path = self._names.path(node, place)
         return ast.Literal(None, at=node.at) if path is None else ast.Attribute(path, at=node.at)
-
-    def _types(self, place: Place) -> Types:
-        return Types(self._lookup(place), lambda node, found: self._learn(node, place, found))
-
-    def _lookup(self, place: Place) -> Callable[[ast.Attribute], Type | None]:
-        return lambda node: self._type(self._name(node, place), place)
-
-    def _type(self, path: Path | None, place: Place) -> Type | None:
-        if path is None:
-            return None
-        head, rest = path[0], path[1:]
-        if head == "@":
-            return place.old[rest[0]]
-        bound = self._holder(path, place)
-        if head.startswith("@"):
-            return bound.accumulators[rest[0]]
-        return self._scoped.learned.get(bound.schema.stream, {}).get(rest) or self._catalogue.attribute(
-            bound.schema, rest
-        )
-
-    def _holder(self, path: Path, place: Place) -> Bound:
-        if path[0] == "$":
-            assert place.incoming is not None
-            return place.incoming
-        here = [*place.left, *([place.incoming] if place.incoming else [])]
-        return next(b for b in here if b.key == "#" + path[0][1:])
-
-    def _learn(self, node: ast.Attribute, place: Place, found: Type) -> None:
-        path = self._name(node, place)
-        if path is not None and not path[0].startswith("@"):
-            self._scoped.learned.setdefault(self._holder(path, place).schema.stream, {})[path[1:]] = found
-
-    def _name(self, node: ast.Attribute, place: Place) -> Path | None:
-        """The holder's path of a name; None where an aggregate starts from something that is not there."""
-        path, scope = node.path, node.scope
-        if place.own:
-            if scope:
-                raise TypeProblem(f"{scope} has no meaning in a FILTER over one stream", "write the attribute alone")
-            return self._own(path, place.left[0])
-        if scope == "$2" and not place.init:
-            if place.incoming is None:
-                raise TypeProblem("$2 is the incoming event: it has a meaning only in braces of NEXT, FOLD and ABSENT")
-            return self._own(path, place.incoming, bare=True)
-        if scope == "$" and not place.init:
-            return self._iteration(path, place)
-        if not scope and (found := self._aliased(path, place)) is not None:
-            return found
-        if not scope and place.incoming is not None:
-            return self._own(path, place.incoming, bare=True)
-        found = self._recent(path, place.left)
-        if found is None and not place.init:
-            raise self._unknown(path, place)
-        return found
-
-    def _iteration(self, path: Path, place: Place) -> Path:
-        if not place.iteration:
-            raise TypeProblem("$ is the last iteration: it has a meaning only in the braces of a FOLD", "use $1 or $2")
-        if len(path) == 1 and path[0] in place.old:
-            return ("@", path[0])
-        assert place.incoming is not None
-        return ("$", *self._own(path, place.incoming, bare=True)[1:])
-
-    def _aliased(self, path: Path, place: Place) -> Path | None:
-        if len(path) < 2:
-            return None
-        incoming = place.incoming
-        if incoming is not None and path[0] == incoming.alias:
-            return self._iteration(path[1:], place) if place.iteration else self._own(path[1:], incoming, bare=True)
-        for b in place.left:
-            if b.alias == path[0]:
-                if not b.visible:
-                    raise TypeProblem(
-                        f"{b.alias} did not happen: it is what ABSENT waits for", "use the events before it"
-                    )
-                found = b.path(path[1:])
-                if found is None:
-                    self._catalogue.attribute(b.schema, path[1:])  # raises, and knows the hint
-                elif found[0][0] == "#":
-                    self._mention(b, path[1:])
-                return found
-        return None
-
-    def _own(self, path: Path, bound: Bound, *, bare: bool = False) -> Path:
-        if not bare and len(path) > 1 and path[0] == bound.alias:
-            path = path[1:]
-        self._catalogue.attribute(bound.schema, path)
-        self._mention(bound, path)
-        return (bound.key, *path)
-
-    def _mention(self, bound: Bound, path: Path) -> None:
-        """An undeclared stream has the attributes that texts mention, whatever their types."""
-        if not bound.schema.declared and bound.schema.stream in self._scoped.learned:
-            self._scoped.learned[bound.schema.stream].setdefault(path, None)
-
-    def _recent(self, path: Path, left: list[Bound]) -> Path | None:
-        for b in reversed(left):
-            if b.visible and (found := b.path(path)) is not None:
-                if found[0][0] == "#":
-                    self._mention(b, path)
-                return found
-        return None
-
-    def _unknown(self, path: Path, place: Place) -> LanguageError:
-        names = [format_path(a.path) for b in place.left for a in b.schema] + [
-            n for b in place.left for n in b.accumulators
-        ]
-        name = format_path(path)
-        return UnknownName(
-            f"no event of this sequence has an attribute {name}", nearest(name, names, "check the streams")
-        )
 
     # -- time
 
@@ -468,13 +368,13 @@ class _Resolver:
         return rewrite(node, lambda n: ast.Attribute(path, at=n.at) if isinstance(n, ast.Duration) else None)
 
     def _within(self, node: ast.Span | ast.Literal) -> int:
-        if isinstance(node, ast.Span):
-            ticks: int = round(node.amount * ast.UNITS[node.unit])
-            return ticks
-        if not isinstance(node.value, int) or node.value < 0:
+        ticks = round(node.amount * ast.UNITS[node.unit]) if isinstance(node, ast.Span) else node.value
+        if not isinstance(ticks, int) or ticks < 0:
             self.problem(TypeProblem("WITHIN takes a length of time", "write WITHIN 30 MINUTES, or ticks", at=node.at))
             return 0
-        return node.value
+        if ticks > FOREVER:
+            self.problem(TypeProblem(f"no time is as long as {ticks} ticks", f"write at most {FOREVER}", at=node.at))
+        return min(ticks, FOREVER)
 
     def _time(self, start: Source) -> Kind | None:
         """The kind of TIME that the base stream of a source has, if it has one."""
@@ -483,8 +383,7 @@ class _Resolver:
                 return self._time(start.origin.start)
             case Merged(left):
                 return self._time(left.start)
-        found = start.schema.get(start.schema.time[-1]) if start.schema.time else None
-        return found.type.kind if found is not None and found.type is not None else None
+        return start.schema.time_kind
 
     def _ticks(self, step: Step, time: Kind | None) -> Step:
         def spans(node: Node | None) -> Node | None:

@@ -29,7 +29,7 @@ from headgate.schema import Path
 from headgate.sequences.algebra import simplify
 from headgate.sequences.parameterized import Part, part
 from headgate.sequences.scopes import check_pattern
-from headgate.sequences.spine import Source, Spine, Step, conjunction, conjuncts
+from headgate.sequences.spine import Merged, Source, Spine, Step, conjunction, conjuncts
 
 _LOOSE = ast.Compare | ast.Between | ast.In
 _FIXED = ast.Duration | ast.Span | ast.Instant | ast.Call | ast.Variable | ast.Graph | ast.Function
@@ -300,7 +300,17 @@ def _with_predicates(tree: Node, change: Callable[[int, Node], Node]) -> Node:
 
 
 def _declared(spine: Spine) -> bool:
-    return all(source.schema.declared for source in (spine.start, *(step.source for step in spine.steps)))
+    """Whether no part of a text can teach something of the streams that other parts read."""
+
+    def known(source: Source) -> bool:
+        match source.origin:
+            case Spine():
+                return _declared(source.origin)
+            case Merged(left, right):
+                return _declared(left) and _declared(right)
+        return source.schema.declared and all(a.type is not None for a in source.schema)
+
+    return all(known(source) for source in (spine.start, *(step.source for step in spine.steps)))
 
 
 def _predicates_of(spine: Spine) -> list[Node]:

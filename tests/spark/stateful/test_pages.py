@@ -41,7 +41,7 @@ def saved(session: Session, fed: Sequence[Columns]) -> list[bytes]:
 def restored(index: Index, pages: Sequence[bytes], closed: int | None) -> tuple[Session, int, int]:
     """A session from pages, how many runs they had, and how many of these go on."""
     session = index.session()
-    session.clock.closed = closed
+    session.clock.resume(closed)
     counts = [decode(session, Page.of(data), EventIds()) for data in pages]
     return session, sum(there for there, _ in counts), sum(kept for _, kept in counts)
 

@@ -15,6 +15,7 @@ from headgate.language.ast import Node, Path
 from headgate.predicates.functions import FUNCTIONS
 from headgate.predicates.programs import kernels as k
 from headgate.predicates.times import instant
+from headgate.predicates.values import INT64
 from headgate.schema import Kind, Type
 
 Instruction = tuple[int, int, int, int, int]
@@ -132,6 +133,8 @@ class Program(ABC):
         if isinstance(value, float):
             self.put(k.PUSH_FLOAT, struct.unpack("<q", struct.pack("<d", value))[0])
             return NUMBER
+        if value not in INT64:
+            raise Unsupported("a number beyond 64 bits")
         self.put(k.PUSH_INT, int(value))
         return TRUTH if isinstance(value, bool) else NUMBER
 

@@ -207,7 +207,8 @@ def file_runs(
             rows[heads[bucket], PREV] = r
         heads[bucket] = r
         scalars[ALIVE] += 1
-        if nodes[n, KIND] == ABSENT_STEP:
+        # Time does not get beyond 64 bits: such a deadline never comes.
+        if nodes[n, KIND] == ABSENT_STEP and rows[r, T1] <= _FOREVER - nodes[n, WITHIN]:
             _push(heap, scalars, rows[r, T1] + nodes[n, WITHIN], r, born)
         if listed:
             _list(rows, lists, r)

@@ -201,7 +201,8 @@ class SequenceBook:
     def bases(self) -> frozenset[str]:
         """The streams that sequences read."""
         made = (self.compiled(*key) for key in self._groups)
-        return frozenset(name for one in made if one is not None for name in one.index.plan.base)
+        read = ((name, schema) for one in made if one is not None for name, schema in one.index.plan.base.items())
+        return frozenset(name for name, schema in read if not schema.derived)
 
     @cached_property
     def timed(self) -> tuple[str, ...]:

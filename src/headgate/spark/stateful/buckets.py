@@ -369,7 +369,7 @@ class Bucket:
         if group.session is not None and group.fingerprint == made.fingerprint:
             return group.session
         session, group.ids = made.activated(self.since).session(), EventIds()
-        session.clock.closed = None if before is None else before - 1
+        session.clock.resume(None if before is None else before - 1)
         for page in sorted(group.pages.written):
             data = kept.page(page_key(group.name, page))
             if data is None:
