@@ -40,7 +40,7 @@ from headgate.filters.rows import SETS, Family, Keys, Reach, Rows, make_rows, pa
 from headgate.filters.selectivity import Selectivity
 from headgate.language import ast
 from headgate.language.ast import Path
-from headgate.language.forms import Cut
+from headgate.language.forms import Cut, FilledCut
 from headgate.schema import Schema
 
 _MOST_CONJUNCTS = 16
@@ -77,12 +77,15 @@ class Lanes:
 
 
 def compile_lanes(
-    items: Iterable[tuple[Cut, str]], schema: Schema, sample: Columns | None = None, options: Options | None = None
+    items: Iterable[tuple[Cut | FilledCut, str]],
+    schema: Schema,
+    sample: Columns | None = None,
+    options: Options | None = None,
 ) -> Lanes:
     return _Compiler(schema, sample, options or Options()).run(items)
 
 
-def build_alone(cut: Cut, missing: str, schema: Schema) -> None:
+def build_alone(cut: Cut | FilledCut, missing: str, schema: Schema) -> None:
     """Build what one filter brings to an index: its formula, and the keys of its rows. What an index does with these is
     the same for all filters, so one that gets here joins any of them."""
     compiler = _Compiler(schema, None, Options())
@@ -121,7 +124,7 @@ class _Compiler:
         """Conjuncts to be filed by length: slots, keys, whether their subscription has others."""
         self._dense: list[_DenseItem] = []
 
-    def run(self, items: Iterable[tuple[Cut, str]]) -> Lanes:
+    def run(self, items: Iterable[tuple[Cut | FilledCut, str]]) -> Lanes:
         count = self._read(items)
         self._interned = self._composer.leaves.intern()
         self._lookup = self._interned.lookup
@@ -144,7 +147,7 @@ class _Compiler:
         dense = tuple(self._make_dense(items, bool(strict)) for strict, items in enumerate(by_set) if items)
         return Lanes(self._lookup, dense, sparse, self._where, self._best)
 
-    def _read(self, items: Iterable[tuple[Cut, str]]) -> int:
+    def _read(self, items: Iterable[tuple[Cut | FilledCut, str]]) -> int:
         composer, slot = self._composer, -1
         every = frozenset(a.path for a in self._schema)
         for slot, (cut, missing) in enumerate(items):

@@ -12,12 +12,14 @@ from typing import Any
 from headgate.filters.leaves import SHIFT, Leaves
 from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.forms import Cut, Form, Piece, Structure
+from headgate.language.forms import Cut, CutSkeleton, FilledCut, Form, Piece, Structure
 from headgate.predicates.normal import All, AnyOf, Complete, Formula, Lit, normalise
 from headgate.schema import Schema
 
 Tree = int | tuple[str, tuple["Tree", ...]]
 """A leaf as template << 32 | number, or AND and OR of trees."""
+_Atom = tuple[tuple[int, ...], list[tuple[int, dict[tuple[Any, ...], int]]]]
+"""Which values are the literals of an atom, and the templates of its leaves: their first number, and what is filed."""
 ALWAYS: Tree = ("and", ())
 NEVER: Tree = ("or", ())
 LEAF = (1 << SHIFT) - 1
@@ -32,13 +34,48 @@ class Composer:
         self.leaves = Leaves(schema)
         self._skeletons: dict[tuple[Form, bool, bool], Tree] = {}
         """The normal form of a form's atom, with the number of a template for each leaf."""
+        self._conjunctions: dict[tuple[CutSkeleton, bool], list[_Atom] | None] = {}
         self._present: dict[Path, int] = {}
         self._paths: dict[Form, tuple[Path, ...]] = {}
 
-    def compose(self, cut: Cut, missing: str) -> Tree:
-        return self._structure(cut.structure, cut.pieces, True, missing == "default")
+    def compose(self, cut: Cut | FilledCut, missing: str) -> Tree:
+        default = missing == "default"
+        if isinstance(cut, FilledCut):
+            key = (cut.skeleton, default)
+            if key not in self._conjunctions:
+                self._conjunctions[key] = self._conjunction(cut.skeleton, default)
+            atoms = self._conjunctions[key]
+            if atoms is not None:
+                return self._conjoined(atoms, cut.values)
+        return self._structure(cut.structure, cut.pieces, True, default)
 
-    def attributes(self, cut: Cut) -> frozenset[Path]:
+    def _conjoined(self, atoms: list[_Atom], values: tuple[Any, ...]) -> Tree:
+        leaves = []
+        for numbers, templates in atoms:
+            literals = tuple([values[i] for i in numbers])
+            for first, filed in templates:
+                leaves.append(first | filed.setdefault(literals, len(filed)))
+        return "and", tuple(leaves)
+
+    def _conjunction(self, skeleton: CutSkeleton, default: bool) -> list[_Atom] | None:
+        """The templates of a conjunction of leaves by atom; None if it is none for all values."""
+        atoms: list[_Atom] = []
+        if not isinstance(skeleton.structure, int):
+            kind, inner = skeleton.structure
+            if kind != "and" or not all(isinstance(p, int) for p in inner):
+                return None
+        for form, numbers in skeleton.atoms:
+            if form.particular:
+                return None
+            tree = self._normal(form, True, default)
+            parts: tuple[Tree, ...] = (tree,) if isinstance(tree, int) else tree[1] if tree[0] == "and" else ()
+            templates = [(p << SHIFT, self.leaves.filed(p)) for p in parts if isinstance(p, int)]
+            if not templates or len(templates) < len(parts):
+                return None
+            atoms.append((numbers, templates))
+        return atoms
+
+    def attributes(self, cut: Cut | FilledCut) -> frozenset[Path]:
         """The attributes that occur in the text."""
         found: set[Path] = set()
         for piece in cut.pieces:
@@ -83,11 +120,15 @@ class Composer:
         if form.particular:
             # Constants to compute: the form does not tell the normal form. Its literals are in it already.
             return self._filled(self._skeleton(form.fill(literals), truth, default), ())
+        found = self._normal(form, truth, default)
+        return self.leaves.add(found, literals) if isinstance(found, int) else self._filled(found, literals)
+
+    def _normal(self, form: Form, truth: bool, default: bool) -> Tree:
         key = (form, truth, default)
         found = self._skeletons.get(key)
         if found is None:
             found = self._skeletons[key] = self._skeleton(form.body, truth, default)
-        return self.leaves.add(found, literals) if isinstance(found, int) else self._filled(found, literals)
+        return found
 
     def _skeleton(self, body: Node, truth: bool, default: bool) -> Tree:
         wanted = body if truth else ast.Not(body)

@@ -87,8 +87,12 @@ class Leaves:
 
     def add(self, template: int, literals: tuple[Any, ...]) -> int:
         """File a leaf; gives template << SHIFT | its number there. Literals that compare as equal make one leaf."""
-        filed = self._literals[template]
+        filed = self.filed(template)
         return template << SHIFT | filed.setdefault(literals, len(filed))
+
+    def filed(self, template: int) -> dict[tuple[Any, ...], int]:
+        """The literals of a template, each with the number of its leaf."""
+        return self._literals[template]
 
     def intern(self) -> Interned:
         made = [self._make(t, list(filed)) for t, filed in zip(self._templates, self._literals, strict=True)]

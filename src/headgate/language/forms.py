@@ -82,6 +82,32 @@ class Cut:
         return build(self.structure)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CutSkeleton:
+    """A tree with holes that was made rather than typed: its structure, and for each atom its form and the numbers of
+    the values that are its literals."""
+
+    structure: Structure
+    atoms: list[tuple[Form, tuple[int, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class FilledCut:
+    """A filter of which only the values are its own. What is made of the skeleton once serves all that have it."""
+
+    skeleton: CutSkeleton
+    values: tuple[Any, ...]
+
+    @property
+    def structure(self) -> Structure:
+        return self.skeleton.structure
+
+    @property
+    def pieces(self) -> list[Piece]:
+        values = self.values
+        return [Piece(form, tuple([values[t] for t in tokens]), 0) for form, tokens in self.skeleton.atoms]
+
+
 def cut_node(body: Node) -> Cut:
     """A tree that was made rather than typed, cut likewise; its atoms are particular, for their literals are in place."""
     pieces: list[Piece] = []
@@ -107,12 +133,10 @@ def _structured(body: Node, enter: Callable[[Node], None]) -> Structure:
     return structure(body)
 
 
-def cut_skeleton(body: Node) -> tuple[Structure, list[tuple[Form, tuple[int, ...]]]]:
-    """A tree with holes that was made rather than typed: its structure, and for each atom its form and the numbers of
-    the values that are its literals. What is made of it once serves all that differ in values alone."""
+def cut_skeleton(body: Node) -> CutSkeleton:
     atoms: list[tuple[Form, tuple[int, ...]]] = []
     structure = _structured(body, lambda node: atoms.append(_holed(node)))
-    return structure, atoms
+    return CutSkeleton(structure, atoms)
 
 
 def _holed(atom: Node) -> tuple[Form, tuple[int, ...]]:

@@ -18,7 +18,7 @@ from headgate.engine import Hits
 from headgate.filters.compile import build_alone
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.language.ast import Node, Path
-from headgate.language.forms import Cut, Form, Piece, Structure, cut_node, cut_skeleton
+from headgate.language.forms import Cut, CutSkeleton, FilledCut, cut_node, cut_skeleton
 from headgate.match.residual import LateIndex, Open, is_late
 from headgate.schema import Schema
 from headgate.sequences.parameterized import Parameterized, plain
@@ -136,9 +136,9 @@ def _shape(node: Node) -> int:
     return id(node.skeleton if isinstance(node, Parameterized) else node)
 
 
-def _cuts(predicates: Sequence[tuple[Node, str]]) -> Iterator[tuple[Cut, str]]:
+def _cuts(predicates: Sequence[tuple[Node, str]]) -> Iterator[tuple[Cut | FilledCut, str]]:
     """Predicates as filters; those of one skeleton are cut once."""
-    known: dict[int, tuple[Structure, list[tuple[Form, tuple[int, ...]]]]] = {}
+    known: dict[int, CutSkeleton] = {}
     for node, missing in predicates:
         if not isinstance(node, Parameterized):
             yield cut_node(node), missing
@@ -146,6 +146,4 @@ def _cuts(predicates: Sequence[tuple[Node, str]]) -> Iterator[tuple[Cut, str]]:
         found = known.get(id(node.skeleton))
         if found is None:
             found = known[id(node.skeleton)] = cut_skeleton(node.skeleton)
-        structure, atoms = found
-        values = node.values
-        yield Cut(structure, [Piece(form, tuple([values[t] for t in tokens]), 0) for form, tokens in atoms]), missing
+        yield FilledCut(found, node.values), missing

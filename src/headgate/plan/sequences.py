@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from headgate.errors import PlanError
 from headgate.language.catalogue import Catalogue
-from headgate.plan.segment import Entry, Segment, collector_paused
+from headgate.plan.segment import Entry, Family, Segment, collector_paused
 from headgate.sequences.automaton import QUOTA
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Subscription
@@ -57,11 +58,10 @@ class Sequences:
         """The index of these sequences; they share automata and may read what others PUBLISH."""
         last = self._made
         known = {segment.fingerprint: (segment, slots) for segment, slots in living}
-        if last is None or _speak_of(last.catalogue) != _speak_of(catalogue):
-            with collector_paused():
+        with collector_paused():
+            if last is None or _speak_of(last.catalogue) != _speak_of(catalogue):
                 self._made = self._anew(known, catalogue)
-        elif not _same(last.living, known):
-            with collector_paused():
+            elif not _same(last.living, known):
                 self._made = self._laid_over(last, known, catalogue)
         assert self._made is not None
         return self._made.index
@@ -122,5 +122,6 @@ def _beyond(here: Mapping[str, Living], there: Mapping[str, Living]) -> Iterable
 
 def _entries(living: Iterable[Living]) -> Iterable[tuple[str, Entry]]:
     for segment, slots in living:
-        for slot in slots.tolist():
-            yield segment.names[slot].as_py(), segment.entry(slot)
+        columns = (segment.names, segment.texts, segment.streams, segment.modes, segment.labels)
+        for name, text, stream, mode, labels in zip(*(c.take(slots).to_pylist() for c in columns), strict=True):
+            yield name, Entry(text, stream, mode, orjson.loads(labels) if labels else None, family=Family.SEQUENCE)

@@ -21,7 +21,7 @@ from headgate.schema import Type
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Levels, Subscription
 from headgate.sequences.scopes import check_pattern
-from headgate.sequences.shapes import Forms, Key, Shapes
+from headgate.sequences.shapes import Key, Known, Shapes
 from headgate.sequences.spine import Spine, reads
 from headgate.sequences.static import Static
 
@@ -55,8 +55,8 @@ class PatternAdmission:
         self._catalogue = catalogue
         self._static = static
         self._standing = standing
-        self._forms = Forms()
-        self._built: set[tuple[str, Key]] = set()
+        self._known = Known()
+        self._built: set[Key] = set()
         """By mode: the keys of patterns that were built against the definitions as they are."""
         self._shapes: dict[str, Shapes] = {}
         """By mode, for the definitions as they are, as is what follows."""
@@ -76,10 +76,15 @@ class PatternAdmission:
         self._shapes.clear()
         self._maker = None
 
+    def is_known(self, text: str, missing: str) -> bool:
+        """Whether a text is made of parts that were built; no token of it is looked at."""
+        keys = self._known.keys(text.strip(), missing)
+        return keys is not None and self._built.issuperset(keys)
+
     def admit(self, tokens: Tokens, missing: str, name: str | None = None) -> None:
         """Takes up a pattern under a name, in the place of one that had it; its problems are raised."""
         try:
-            keys = [(missing, key) for key in self._forms.keys(tokens)]
+            keys = self._known.learn(_text(tokens), tokens, missing)
         except LanguageError:
             keys = []  # the check of the whole says what is wrong, and where
         if keys and self._built.issuperset(keys):
@@ -120,8 +125,7 @@ class PatternAdmission:
             trial.streams[publish] = scoped.spine.schema
             trial.published[publish] = publish
         try:
-            text = tokens.source[tokens.starts[0] : tokens.starts[-1] + len(tokens.raws[-1])]
-            made = Subscription(name or "", self._shapes_over(trial, missing).spine(text), missing)
+            made = Subscription(name or "", self._shapes_over(trial, missing).spine(_text(tokens)), missing)
             self._build(made, trial)
         except LanguageErrors as several:
             raise _placed(several.errors, tokens) from None
@@ -199,6 +203,11 @@ def _publishers(made: Subscription, beside: Iterable[Subscription]) -> list[Subs
                     found[maker.name] = maker
                     waiting.append(maker)
     return list(found.values())
+
+
+def _text(tokens: Tokens) -> str:
+    """The pattern alone, where it is part of a script."""
+    return tokens.source[tokens.starts[0] : tokens.starts[-1] + len(tokens.raws[-1])]
 
 
 def _publish(tokens: Tokens) -> int:

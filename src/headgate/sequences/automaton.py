@@ -38,7 +38,7 @@ class Options:
     """If not, all subscriptions take the slower path, as explanations and the tests of the stepper do."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Predicate:
     """A static predicate of the level: a filter on events of one of its streams."""
 
@@ -56,7 +56,7 @@ class Slots:
 
     def ask(self, stream: int, node: Node, missing: str) -> int:
         """-1 for what every event satisfies."""
-        if node == TRUE and missing != "total":
+        if missing != "total" and (node is TRUE or node == TRUE):
             return -1
         key = (stream, node, missing)
         number = self._numbers.get(key)
@@ -66,7 +66,7 @@ class Slots:
         return number
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Edge:
     slot: int
     dynamic: Node
@@ -78,7 +78,7 @@ class Edge:
     """What operators and graphs decide about the run and the event together."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class State:
     number: int
     origin: Target
@@ -104,7 +104,7 @@ class State:
         return self.stream, self.slot, None if self.equality is None else self.equality.incoming
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Target:
     """Where forward edges lead. `sources` are the primaries bound here and `streams` the numbers of what they read;
     `folds` are the accumulators by place."""
@@ -132,6 +132,18 @@ class Automaton:
     states: list[State] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
     starts: dict[object, Edge] = field(default_factory=dict)
+    _steps: dict[tuple[object, ...], tuple[Step, object]] = field(default_factory=dict)
+    """By the identity of its parts: what a step is besides its predicates, as the key of a state has it."""
+    _keys: dict[object, object] = field(default_factory=dict)
+
+    def _step_key(self, step: Step) -> object:
+        """The same object for steps that differ in predicates alone: aggregates are trees, which take long to hash."""
+        own = (step.kind, id(step.accumulators), id(step.starts), step.within)
+        known = self._steps.get(own)
+        if known is None:
+            key = (step.kind, step.accumulators, tuple(sorted(step.starts.items())), step.within)
+            known = self._steps[own] = step, self._keys.setdefault(key, len(self._keys))
+        return known[1]
 
     def add(
         self, number: int, spine: Spine, streams: Sequence[int], missing: str = "null", quota: int = QUOTA
@@ -185,15 +197,14 @@ class Automaton:
                 dynamic = conjunction((Decided(slot, slot), dynamic)) if slot >= 0 else dynamic
                 slot = -1
         mode = "null" if missing in ("total", "strict") else missing
-        if dynamic == TRUE:
-            return slot, dynamic
+        if dynamic is TRUE or dynamic == TRUE:
+            return slot, TRUE
         return slot, refer(dynamic, place, lambda node: self.slots.ask(stream, node, mode))
 
     def _state(self, origin: Target, step: Step, stream: int, missing: str, quota: int, owner: object) -> State:
         place = origin.place + 1
         mode = self._mode(step.source, missing)
-        starts = tuple(sorted(step.starts.items()))
-        key = (step.kind, stream, step.theta, step.keep, step.accumulators, starts, step.within, mode, quota, owner)
+        key = (self._step_key(step), stream, step.theta, step.keep, mode, quota, owner)
         state = origin.states.get(key)
         if state is not None:
             return state
@@ -224,7 +235,9 @@ class Automaton:
             return edge.target
         mode = "null" if missing == "total" else missing
         found = parts(step.after, state.place, missing)
-        dynamic = conjunction((found.dynamic, _bounded(found.bound)))
+        dynamic = found.dynamic
+        if found.bound != FOREVER:
+            dynamic = conjunction((dynamic, _bounded(found.bound)))
         absent = step.kind == "ABSENT"
         slot, dynamic = self._decide(
             found.static, dynamic, state.place, state.stream, mode, indexed=self.options.fr, nothing_comes_in=absent

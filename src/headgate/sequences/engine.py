@@ -23,7 +23,7 @@ from headgate.language.ast import DUR, RUN, TRUE, Path
 from headgate.results import Problem
 from headgate.schema import Kind, Schema
 from headgate.sequences.arrivals import Clock, derived, merged_order
-from headgate.sequences.automaton import Automaton, Edge, Options, Slots, State, slots_of
+from headgate.sequences.automaton import Automaton, Options, Slots, State
 from headgate.sequences.index import Layout, Numbered, Programs, number, numbered_parts
 from headgate.sequences.match_rows import Output, Rows
 from headgate.sequences.matches import Matches
@@ -34,7 +34,7 @@ from headgate.sequences.pending.pairs import JointPredicates, joint_predicates
 from headgate.sequences.predicates import FOREVER, event_paths
 from headgate.sequences.publish_levels import Joined, Level, Levels, Producer, Subscription
 from headgate.sequences.runs.signatures import signature
-from headgate.sequences.runs.table import RunTable, subscriptions_after, subscriptions_behind
+from headgate.sequences.runs.table import RunTable, subscribers, subscriptions_after
 from headgate.sequences.static import Static, StaticIndex
 from headgate.sequences.tables import Ints
 from headgate.sequences.unions import each_once, renamed
@@ -494,16 +494,3 @@ class Session:
         names = self.index.names
         counted = [table.by_subscription() for table in self.tables]
         return {names[s]: n for found in counted for s, n in sorted(found.items()) if self.index.alive[s]}
-
-
-def subscribers(level: LevelIndex, about: int | Sequence[Edge], names: Sequence[str]) -> tuple[str, ...]:
-    """The subscriptions that look at a static predicate, or lie behind some edges, by name."""
-    found: set[int] = set()
-    if isinstance(about, int):
-        for automaton in (level.compiled, level.interpreted):
-            for target in automaton.targets:
-                if about in slots_of(target):
-                    found.update(s for p in target.accepts for s in level.producers[p].subscriptions)
-    else:
-        found.update(s for edge in about for s in subscriptions_behind(level, edge))
-    return tuple(sorted({names[s] for s in found}))

@@ -59,6 +59,8 @@ class Programs:
 
     layout: Layout
     _trouble: dict[int, str | None] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], tuple[Node, list[Instruction]]] = field(default_factory=dict)
+    """By the identity of a predicate and of what its names mean at its place."""
 
     def trouble(self, target: Target) -> str | None:
         """Why the automaton up to `target` needs the slower path; None if the kernel can do it."""
@@ -80,7 +82,7 @@ class Programs:
         if above is not None:
             return above
         edge = state.edges[target.after]
-        if any(joint != TRUE for joint in (state.joint, state.keep_joint, edge.joint)):
+        if any(joint is not TRUE and joint != TRUE for joint in (state.joint, state.keep_joint, edge.joint)):
             raise Unsupported("an operator or GRAPH that looks at the run")
         self._state(state)
         self.predicate(state, edge.dynamic)
@@ -102,12 +104,23 @@ class Programs:
             self.expression(state, a.start)
 
     def predicate(self, state: State, node: Node) -> list[Instruction] | None:
-        return None if node == TRUE else compile_program(node, self._place(state))
+        return None if node is TRUE or node == TRUE else self._compiled(state, node)
 
     def expression(self, state: State, node: Node | None) -> list[Instruction] | None:
-        return None if node is None else compile_program(node, self._place(state))
+        return None if node is None else self._compiled(state, node)
+
+    def _compiled(self, state: State, node: Node) -> list[Instruction]:
+        origin, step = state.origin, state.step
+        folds = tuple([(place, id(accumulators)) for place, accumulators in origin.folds])
+        key = (id(node), origin.streams, state.stream, folds, id(step.accumulators), id(step.starts))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = node, compile_program(node, self._place(state))
+        return known[1]
 
     def start(self, edge: Edge) -> list[Instruction] | None:
+        if edge.dynamic is TRUE or edge.dynamic == TRUE:
+            return None
         place = Place(
             0,
             lambda _, path: self.layout.column(edge.target.streams[0], path),
@@ -115,7 +128,7 @@ class Programs:
             _no_start,
             self.layout.code,
         )
-        return None if edge.dynamic == TRUE else compile_program(edge.dynamic, place)
+        return compile_program(edge.dynamic, place)
 
     def _place(self, state: State) -> Place:
         origin = state.origin

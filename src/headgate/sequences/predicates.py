@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from headgate.language import ast
 from headgate.language.ast import DUR, TRUE, Node, Path, rewrite
@@ -22,7 +23,7 @@ from headgate.predicates import values
 from headgate.predicates.normal import fold
 from headgate.predicates.rows import Decided
 from headgate.sequences.algebra import heads, is_late
-from headgate.sequences.parameterized import Parameterized, Part, part, plain
+from headgate.sequences.parameterized import Parameterized, Part, part, plain, put_in
 from headgate.sequences.spine import conjunction, conjuncts, variables
 
 FOREVER = 2**63 - 1
@@ -66,9 +67,26 @@ def parts(predicate: Node, place: int, missing: str, *, keyed: bool = False) -> 
         )  # fmt: skip
     static, dynamic, joint, equality, bound = known
     values = predicate.values.__getitem__
-    return Parts(static.fill(values), plain(dynamic.fill(values)), equality, bound, plain(joint.fill(values)))
+    run = dynamic.skeleton if not dynamic.tokens else _tree(dynamic.skeleton, tuple(map(values, dynamic.tokens)))
+    asked = joint.skeleton if not joint.tokens else plain(joint.fill(values))
+    if len(static.tokens) == len(predicate.values) and static.skeleton is predicate.skeleton:
+        return Parts(predicate, run, equality, bound, asked)
+    return Parts(static.fill(values), run, equality, bound, asked)
 
 
+def _tree(skeleton: Node, values: tuple[Any, ...]) -> Node:
+    """One tree for all predicates that say the same of the run, so that it is compiled once."""
+    key = (id(skeleton), values)
+    tree = _trees.get(key)
+    if tree is None:
+        if len(_trees) >= _MOST_TREES:
+            _trees.clear()
+        tree = _trees[key] = put_in(skeleton, values)
+    return tree
+
+
+_trees: dict[tuple[int, tuple[Any, ...]], Node] = {}
+_MOST_TREES = 10_000
 _NONE = Parts(TRUE, TRUE, None, FOREVER)
 _of_skeletons: dict[tuple[int, int, str, bool], tuple[Part, Part, Part, Equality | None, int]] = {}
 """By the identity of the skeleton, which is interned: to hash a tree each time would cost more than the rest."""

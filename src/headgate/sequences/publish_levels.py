@@ -24,7 +24,7 @@ from headgate.sequences.automaton import QUOTA
 from headgate.sequences.spine import Merged, Source, Spine, publish_order
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Subscription:
     """`since`: the subscription was added when this epoch was closed, and sees only runs that begin later."""
 
@@ -35,7 +35,7 @@ class Subscription:
     since: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Producer:
     """A pattern that runs in a level: of a subscription, or nested in one. It reads `streams`, by place; `gives` is the
     stream its rows form, if any."""

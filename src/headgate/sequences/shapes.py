@@ -30,6 +30,7 @@ from headgate.sequences.algebra import simplify
 from headgate.sequences.parameterized import Part, part
 from headgate.sequences.scopes import check_pattern
 from headgate.sequences.spine import Merged, Source, Spine, Step, conjunction, conjuncts
+from headgate.sequences.wording import Worded, Wording, Wordings, numbers_of
 
 _LOOSE = ast.Compare | ast.Between | ast.In
 _FIXED = ast.Duration | ast.Span | ast.Instant | ast.Call | ast.Variable | ast.Graph | ast.Function
@@ -48,6 +49,9 @@ class _Form:
     predicates: tuple[tuple[int, ...], ...]
     divisible: bool
 
+    def worded(self, text: str, tokens: Tokens, wordings: Wordings) -> Worded | None:
+        return wordings.learn(text, tokens, self.loose, self.outline, list(_predicates(template(tokens).tree)))
+
     def whole(self, tokens: Tokens) -> Key:
         raws = tokens.raws
         fixed = (*self.outline, *(i for inner in self.predicates for i in inner))
@@ -55,7 +59,7 @@ class _Form:
 
 
 class Forms:
-    """The forms of shapes, and the keys under which parts of a text are the same as those of another."""
+    """The forms of shapes."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Form] = {}
@@ -66,17 +70,33 @@ class Forms:
             form = self._known[tokens.shape] = _form_of(tokens)
         return form
 
-    def keys(self, tokens: Tokens) -> list[Key]:
-        """If texts with each of these keys are right, so is this one. A literal that cannot be one is raised."""
+
+class Known:
+    """Keys under which parts of a text are the same as those of another."""
+
+    def __init__(self) -> None:
+        self._forms = Forms()
+        self._wordings = Wordings()
+
+    def keys(self, text: str, mark: object) -> list[Key] | None:
+        """If texts with each of these keys are right, so is this one; None if some part of it is new."""
+        worded = self._wordings.of(text)
+        return None if worded is None else _keys(worded, mark)
+
+    def learn(self, text: str, tokens: Tokens, mark: object) -> list[Key]:
+        """The keys of any text. A literal that cannot be one is raised."""
         tokens.check()
-        form = self.of(tokens)
+        form = self._forms.of(tokens)
         for token in form.loose:
             value_of(tokens, token)
-        if not form.divisible:
-            return [form.whole(tokens)]
-        raws = tokens.raws
-        outline = (tokens.shape, *[raws[i] for i in form.outline])
-        return [outline, *((outline, k, *[raws[i] for i in inner]) for k, inner in enumerate(form.predicates))]
+        worded = form.worded(text, tokens, self._wordings) if form.divisible else None
+        return [(mark, *form.whole(tokens))] if worded is None else _keys(worded, mark)
+
+
+def _keys(worded: Worded, mark: object) -> list[Key]:
+    variant = worded.variant
+    outline = (mark, worded.wording, variant) if any(variant) else (mark, worded.wording)
+    return [outline, *[(outline, j, worded.key(j)) for j, p in enumerate(worded.pieces) if p.pure]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +110,14 @@ class _Added:
 
 @dataclass(frozen=True)
 class _Outline:
-    """The spine of a pattern in which every predicate is TRUE, and what each known predicate adds."""
+    """The spine of a pattern in which every predicate is TRUE, and by place what each known predicate adds."""
 
     tree: Node
     spine: Spine
     own: list[Node]
-    known: list[dict[Key, _Added]]
+    parts: list[Part]
+    starts: list[Starts]
+    known: list[dict[object, _Added]]
 
 
 @dataclass
@@ -113,42 +135,66 @@ class Shapes:
         self._catalogue = catalogue
         self._missing = missing
         self._forms = Forms()
-        self._outlines: dict[Key, _Outline | None] = {}
+        self._wordings = Wordings()
+        self._outlines: dict[tuple[Wording, tuple[object, ...]], _Outline | None] = {}
         self._whole: dict[Key, _Fixed] = {}
         self._started: dict[tuple[int, int], tuple[Starts, Starts, Starts]] = {}
         self._joined: dict[tuple[int, ...], tuple[list[Node], Part]] = {}
 
     def spine(self, text: str) -> Spine:
         """The rewritten spine of a text; its problems are raised."""
-        tokens = tokenise(text)
-        form = self._forms.of(tokens)
-        raws = tokens.raws
-        key = (tokens.shape, *[raws[i] for i in form.outline])
-        if key not in self._outlines:
-            self._outlines[key] = self._outline(tokens, form) if form.divisible else None
-        outline = self._outlines[key]
+        worded = self._wordings.of(text)
+        tokens = None
+        if worded is None:
+            tokens = tokenise(text)
+            form = self._forms.of(tokens)
+            if form.divisible:
+                worded = form.worded(text, tokens, self._wordings)
+        if worded is not None:
+            variant = worded.variant
+            key = (worded.wording, variant)
+            if key not in self._outlines:
+                tokens = tokens or tokenise(text)
+                self._outlines[key] = self._outline(tokens, self._forms.of(tokens))
+            outline = self._outlines[key]
+            if outline is not None:
+                return self._put_together(outline, worded, text, tokens)
+        return self._resolved(tokens or tokenise(text))
 
-        def value(token: int) -> Any:
-            return FORMS[form.loose[token]](value_of(tokens, token))
-
-        if outline is not None:
-            nodes = [[node] for node in outline.own]
-            starts: list[Starts] = [step.starts for step in outline.spine.steps]
-            for k, inner in enumerate(form.predicates):
-                own = tuple([raws[i] for i in inner])
-                adds = outline.known[k].get(own)
-                if adds is None:
-                    adds = outline.known[k][own] = self._added(outline, k, tokens, form)
-                for at, node in adds.conjuncts:
+    def _put_together(self, outline: _Outline, worded: Worded, text: str, tokens: Tokens | None) -> Spine:
+        parts, starts = outline.parts.copy(), outline.starts
+        nodes: dict[int, list[Node]] = {}
+        for j, known in enumerate(outline.known):
+            key = worded.key(j)
+            adds = known.get(key)
+            if adds is None:
+                tokens = tokens or tokenise(text)
+                adds = known[key] = self._added(outline, worded.pieces[j].predicates, tokens, self._forms.of(tokens))
+            for at, node in adds.conjuncts:
+                if at in nodes:
                     nodes[at].append(node)
-                for at, more in adds.starts:
-                    starts[at] = self._both(starts[at], more)
-            return _filled(outline.spine, [self._join(n) for n in nodes], starts, value)
+                else:
+                    nodes[at] = [outline.own[at], node]
+            for at, more in adds.starts:
+                starts = starts.copy()
+                starts[at] = self._both(starts[at], more)
+        for at, joined in nodes.items():
+            parts[at] = self._join(joined)
+        values = worded.values()
+        return _filled(outline.spine, [p.filled(values) if p.tokens else p.skeleton for p in parts], starts)
+
+    def _resolved(self, tokens: Tokens) -> Spine:
+        """The spine of a text whose predicates cannot be resolved one by one."""
+        form = self._forms.of(tokens)
         whole = form.whole(tokens)
         fixed = self._whole.get(whole)
         if fixed is None:
             fixed = self._whole[whole] = self._fixed(tokens, form)
-        return _filled(fixed.spine, fixed.parts, [step.starts for step in fixed.spine.steps], value)
+
+        def value(token: int) -> Any:
+            return FORMS[form.loose[token]](value_of(tokens, token))
+
+        return _filled(fixed.spine, [p.fill(value) for p in fixed.parts], [step.starts for step in fixed.spine.steps])
 
     def _join(self, nodes: list[Node]) -> Part:
         """The conjunction of nodes that live as long as their outline does."""
@@ -173,18 +219,24 @@ class Shapes:
         if scoped is None or scoped.spine is None or not _declared(scoped.spine):
             return None
         spine = simplify(scoped.spine, self._missing)
-        return _Outline(filled, spine, _predicates_of(spine), [{} for _ in form.predicates])
+        own = _predicates_of(spine)
+        braces = tokens.kinds.count("LBRACE")
+        return _Outline(
+            filled, spine, own, [part(n) for n in own], [s.starts for s in spine.steps], [{} for _ in range(braces)]
+        )
 
-    def _added(self, outline: _Outline, k: int, tokens: Tokens, form: _Form) -> _Added:
-        """What the predicate number k of a text adds to the outline."""
-        predicate = fill(list(_predicates(template(tokens).tree))[k], _leaf(tokens, form))
-        body = _with_predicates(outline.tree, lambda i, node: predicate if i == k else node)
+    def _added(self, outline: _Outline, numbers: tuple[int, ...], tokens: Tokens, form: _Form) -> _Added:
+        """What some of the predicates of a text, those of one pair of braces, add to the outline."""
+        predicates = list(_predicates(template(tokens).tree))
+        leaf = _leaf(tokens, form, numbers_of(tokens))
+        given = {k: fill(predicates[k], leaf) for k in numbers}
+        body = _with_predicates(outline.tree, lambda i, node: given.get(i, node))
         assert isinstance(body, ast.Pattern)
         scoped = check_pattern(body, self._catalogue)
         if scoped.spine is None:
             # Loose constants make no text wrong, but a problem is told with the constants of the text.
             self._check(template(tokens).fill(tokens), tokens)
-            raise AssertionError(f"the predicate {k} of {tokens.source!r} is wrong by itself alone")
+            raise AssertionError(f"the predicates {numbers} of {tokens.source!r} are wrong by themselves alone")
         spine = simplify(scoped.spine, self._missing)
         added = []
         for at, (before, after) in enumerate(zip(outline.own, _predicates_of(spine), strict=True)):
@@ -214,10 +266,12 @@ class Shapes:
         return scoped.spine
 
 
-def _leaf(tokens: Tokens, form: _Form) -> Callable[[Hole], Any]:
+def _leaf(tokens: Tokens, form: _Form, numbers: Mapping[int, int] | None = None) -> Callable[[Hole], Any]:
+    """What holes are filled with; those of loose constants stay, by other numbers where these are given."""
+
     def leaf(hole: Hole) -> Any:
         if hole.token in form.loose:
-            return Hole(hole.token, tokens.kinds[hole.token])
+            return Hole(hole.token if numbers is None else numbers[hole.token], tokens.kinds[hole.token])
         return FORMS[hole.form](value_of(tokens, hole.token))
 
     return leaf
@@ -318,12 +372,13 @@ def _predicates_of(spine: Spine) -> list[Node]:
     return [spine.start.where, *(node for step in spine.steps for node in (step.theta, step.keep, step.after))]
 
 
-def _filled(spine: Spine, parts: list[Part], starts: list[Starts], value: Callable[[int], Any]) -> Spine:
-    nodes = iter([p.fill(value) if p.tokens else p.skeleton for p in parts])
+def _filled(spine: Spine, predicates: list[Node], starts: list[Starts]) -> Spine:
     start = spine.start
-    start = Source(start.origin, next(nodes), start.schema, start.alias)
+    start = Source(start.origin, predicates[0], start.schema, start.alias)
     steps = []
+    at = 1
     for s, begin in zip(spine.steps, starts, strict=True):
-        theta, keep, after = next(nodes), next(nodes), next(nodes)
+        theta, keep, after = predicates[at : at + 3]
         steps.append(Step(s.kind, s.source, theta, keep, s.accumulators, s.within, after, begin))
+        at += 3
     return Spine(start, tuple(steps), spine.items, spine.publish, spine.schema, spine.rewritten)

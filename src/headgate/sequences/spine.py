@@ -24,7 +24,7 @@ from headgate.language.ast import TRUE, Node
 from headgate.schema import Path, Schema, Type
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     """A primary: events of `origin` for which `where` is TRUE. `where` speaks of `#k`, k the place of the primary."""
 
@@ -54,7 +54,7 @@ class Accumulator:
     type: Type | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """One NEXT, FOLD or ABSENT with its right operand; `after` is the FILTER around it."""
 
@@ -76,7 +76,7 @@ class Selected:
     type: Type | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Spine:
     """One resolved SELECT. `schema` describes the events it gives, should they be published."""
 

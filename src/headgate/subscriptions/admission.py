@@ -79,6 +79,8 @@ class Admission:
     def admit(self, draft: Draft, stream: str, missing: str, name: str | None = None) -> Family:
         """The family of a text that builds; what it teaches of undeclared streams is kept. Its problems are raised.
         With a name it takes the place of the subscription that has it."""
+        if draft.plain_pattern and self._patterns.is_known(draft.text, missing):
+            return Family.SEQUENCE
         found = draft.cut()
         if found is None:
             self._patterns.admit(draft.tokens, missing, name)

@@ -34,7 +34,12 @@ class Draft:
     @property
     def selects(self) -> bool:
         """Whether it is a sequence."""
-        return self.tokens.kinds[0] == "SELECT"
+        return self.plain_pattern or self.tokens.kinds[0] == "SELECT"
+
+    @property
+    def plain_pattern(self) -> bool:
+        """A sequence that is no part of a script and keeps to the usual limits."""
+        return self._tokens is None and self._limits is LIMITS and self.text[:7].upper() == "SELECT "
 
     def cut(self) -> Cut | None:
         """The filter, cut into its atoms; None for a sequence."""

@@ -11,6 +11,7 @@ from tests.spark.stateful.pipeline import Pipeline, book_of
 import headgate as hg
 from headgate.errors import PlanError, UsageError
 from headgate.schema import Schema
+from headgate.spark.frame import EVERY
 from headgate.spark.stateful.book import SequenceBook
 from headgate.spark.stateful.buckets import Bucket
 from headgate.spark.stateful.pages import Page
@@ -283,3 +284,11 @@ def test_state_in_memory_forgets_what_is_taken_away() -> None:
     kept.put_page("a", None)
     kept.put_page("b", None)
     assert kept.pages == {}
+
+
+def test_a_sequence_without_time_keeps_no_others_from_a_query_over_every_stream() -> None:
+    subs = book_of({"pair": PAIR}, [STOCK])
+    subs.stream("s", {"x": "bigint"})
+    subs.add("loose", "SELECT e2.x AS x FROM s NEXT {$2.x = $1.x} s")
+    timing = timing_of(SequenceBook.of(subs.compile(), 2), [EVERY], 0)
+    assert set(timing.delays) == {"stock"}

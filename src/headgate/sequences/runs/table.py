@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headgate.sequences.automaton import Automaton, Edge, State
+from headgate.sequences.automaton import Automaton, Edge, State, slots_of
 from headgate.sequences.kernels import advance
 from headgate.sequences.match_rows import Rows
 from headgate.sequences.memory import Arrivals, Memory
@@ -208,6 +208,19 @@ def subscriptions_behind(level: LevelIndex, edge: Edge) -> list[int]:
     """The subscriptions to which a run that takes this edge may lead."""
     found = [s for p in edge.target.accepts for s in level.producers[p].subscriptions]
     return found + [s for following in edge.target.states.values() for s in subscriptions_after(level, following)]
+
+
+def subscribers(level: LevelIndex, about: int | Sequence[Edge], names: Sequence[str]) -> tuple[str, ...]:
+    """The subscriptions that look at a static predicate, or lie behind some edges, by name."""
+    found: set[int] = set()
+    if isinstance(about, int):
+        for automaton in (level.compiled, level.interpreted):
+            for target in automaton.targets:
+                if about in slots_of(target):
+                    found.update(s for p in target.accepts for s in level.producers[p].subscriptions)
+    else:
+        found.update(s for edge in about for s in subscriptions_behind(level, edge))
+    return tuple(sorted({names[s] for s in found}))
 
 
 def count_by_subscription(level: LevelIndex, counts: Mapping[int, int]) -> dict[int, int]:
