@@ -15,7 +15,7 @@ from headgate.covering.boxes import Union
 from headgate.covering.coverset import BUDGET, Id
 from headgate.covering.decision import Procedure
 from headgate.covering.routing import LOCAL, Message, Peer, Router, Subscribe
-from headgate.covering.space import holds
+from headgate.covering.space import Box
 from headgate.errors import UnknownName, UsageError
 
 Event = Mapping[str, Any]
@@ -120,6 +120,23 @@ def _matches(union: Union | None, event: Event) -> bool:
     if union is None:
         raise UsageError("a simulated network matches boxes only")
     return any(holds(box, event) for box in union)
+
+
+def holds(box: Box, event: Mapping[str, Any]) -> bool:
+    """Whether an event, a nested dict, lies in a box whose dimensions are all concrete."""
+    for dimension, portion in box.items():
+        assert dimension.path is not None, "an event has no value for an opaque dimension"
+        value: Any = event
+        for part in dimension.path:
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is None:
+            if not portion.missing:
+                return False
+        else:
+            at = dimension.domain.at_least(value)
+            if not any(low <= at < high for low, high in portion.spans):
+                return False
+    return True
 
 
 def _seeded(procedure: Procedure | None, broker: int) -> Procedure | None:

@@ -20,6 +20,7 @@ from benchmarks import measure
 from benchmarks.measure import Differ, Row, interleaved
 from benchmarks.papers import graphs_workload as given
 from benchmarks.papers.graphs import matcher_of
+from benchmarks.quads import quad
 from headgate.graphs import rdf
 from headgate.graphs.event import EventGraph
 from headgate.graphs.matching import Matcher
@@ -52,7 +53,7 @@ def stores(work: given.Workload) -> list[ox.Store]:
     for event in work.events:
         store = ox.Store()
         for s, p, o in given.with_home(event):
-            store.add(rdf.quad(s, p, o))
+            store.add(quad(s, p, o))
         made.append(store)
     return made
 

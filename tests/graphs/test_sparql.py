@@ -7,11 +7,11 @@ from typing import Any
 
 import pyoxigraph as ox
 import pytest
+from benchmarks.quads import quad
 from hypothesis import given, settings
 from tests.graphs.cases import Case, cases, make
 from tests.graphs.test_properties import LONG, PLAIN, answers, compiled
 
-from headgate.graphs import rdf
 from headgate.graphs.rdf import Triple
 from headgate.graphs.terms import HOME, TYPE, XSD, Literal, Term, literal_of, value_of
 from headgate.language import ast
@@ -37,7 +37,7 @@ def materialised(event: tuple[Triple, ...], meaning: Meaning, patterns: list[ast
     store = ox.Store()
     for subject, p, o in triples:
         ends: list[Term] = [ASKED if t == HOME else t for t in (subject, o)]
-        store.add(rdf.quad(ends[0], p, ends[1]))
+        store.add(quad(ends[0], p, ends[1]))
     return store
 
 

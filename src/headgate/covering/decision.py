@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,9 +58,18 @@ class Decision:
     error: float = 0.0
 
 
+class _Question(NamedTuple):
+    """Whether the rows numbered in `among` cover something, and until when to think about it."""
+
+    rows: Rows
+    among: Ints
+    procedure: Procedure
+    deadline: float
+
+
 def decide(rows: Rows, among: Ints, boxes: Sequence[Box], procedure: Procedure) -> Decision:
     """Whether the rows numbered in `among` cover the union of boxes."""
-    deadline = perf_counter() + procedure.budget
+    question = _Question(rows, among, procedure, perf_counter() + procedure.budget)
     rows.grid.number(boxes)
     opaque = rows.grid.opaque
     nothing = np.zeros(len(opaque), np.bool_)
@@ -69,9 +79,9 @@ def decide(rows: Rows, among: Ints, boxes: Sequence[Box], procedure: Procedure) 
     unknown: Decision | None = None
     for box in boxes:
         pieces = rows.grid.pieces(box)
-        found = _decide_box(rows, among, pieces, nothing, procedure, deadline)
+        found = _decide_box(question, pieces, nothing)
         if found.covered is False and opaque.any():
-            found = _firm(rows, among, pieces, opaque, found, procedure, deadline)
+            found = _firm(question, pieces, opaque, found)
         if found.covered is False:
             return found
         if found.covered is None:
@@ -86,38 +96,24 @@ def decide(rows: Rows, among: Ints, boxes: Sequence[Box], procedure: Procedure) 
 _DEPTH = {name: i for i, name in enumerate(("empty", "pairwise", "mcs", "search", "sat", "rspc"))}
 
 
-def _firm(
-    rows: Rows,
-    among: Ints,
-    pieces: Sequence[Piece],
-    opaque: NDArray[np.bool_],
-    found: Decision,
-    procedure: Procedure,
-    deadline: float,
-) -> Decision:
+def _firm(question: _Question, pieces: Sequence[Piece], opaque: NDArray[np.bool_], found: Decision) -> Decision:
     """A witness of "not covered" that is an event, if there is one to be had."""
     if any(opaque[axis] for axis, _, _ in pieces):
         return Decision(None, "opaque")
     if not any(opaque[axis] for axis in found.point):
         return found
-    again = _decide_box(rows, among, pieces, opaque, procedure, deadline)
+    again = _decide_box(question, pieces, opaque)
     return again if again.covered is False else Decision(None, "opaque")
 
 
 def decide_pieces(rows: Rows, among: Ints, pieces: Sequence[Piece], procedure: Procedure) -> Decision:
     """Whether rows cover one box given in numbers, all of whose dimensions are taken to be concrete."""
-    nothing = np.zeros(len(rows.grid.axes), np.bool_)
-    return _decide_box(rows, among, pieces, nothing, procedure, perf_counter() + procedure.budget)
+    question = _Question(rows, among, procedure, perf_counter() + procedure.budget)
+    return _decide_box(question, pieces, np.zeros(len(rows.grid.axes), np.bool_))
 
 
-def _decide_box(
-    rows: Rows,
-    among: Ints,
-    pieces: Sequence[Piece],
-    ignored: NDArray[np.bool_],
-    procedure: Procedure,
-    deadline: float,
-) -> Decision:
+def _decide_box(question: _Question, pieces: Sequence[Piece], ignored: NDArray[np.bool_]) -> Decision:
+    rows, among, procedure, deadline = question
     s = subject(pieces, rows.grid)
     table = conflicts(rows, among, s, ignored)
     if isinstance(table, int):

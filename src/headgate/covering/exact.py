@@ -24,6 +24,8 @@ Ints = NDArray[np.int64]
 _FIRST_RUN, _LONGER = 50, 1.2
 """Conflicts until the search begins anew, and how much longer every further run is."""
 _SLOTS = 4096
+_SAT_RUN = 2000
+"""Conflicts after which SAT looks at the clock."""
 SEARCH_SHARE, SEARCH_SECONDS = 0.5, 0.25
 """How much of the time, and how long at most, the search may take before SAT gets the rest."""
 
@@ -129,7 +131,7 @@ def _with_boxes(table: Table, boxes: Ints) -> Table:
     )
 
 
-def solve(table: Table, deadline: float, conflicts: int = 2000) -> Outcome:
+def solve(table: Table, deadline: float) -> Outcome:
     """SAT by order encoding; the rows of a proof come from the solver's core."""
     if perf_counter() > deadline:
         return UNKNOWN
@@ -159,7 +161,7 @@ def solve(table: Table, deadline: float, conflicts: int = 2000) -> Outcome:
                     fresh += 1
                 clause += literals
             solver.add_clause(clause)
-        return _run(solver, selectors, table, edges, first, deadline, conflicts)
+        return _run(solver, selectors, table, edges, first, deadline)
 
 
 def _edges(table: Table) -> tuple[list[Ints], Ints]:
@@ -190,11 +192,9 @@ def _variables(table: Table, edges: list[Ints], first: Ints) -> Any:
     return literals
 
 
-def _run(
-    solver: Any, selectors: list[int], table: Table, edges: list[Ints], first: Ints, deadline: float, conflicts: int
-) -> Outcome:
+def _run(solver: Any, selectors: list[int], table: Table, edges: list[Ints], first: Ints, deadline: float) -> Outcome:
     while perf_counter() < deadline:
-        solver.conf_budget(conflicts)
+        solver.conf_budget(_SAT_RUN)
         answer = solver.solve_limited(assumptions=selectors)
         if answer is None:
             continue

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
-from headgate.covering.coverset import BUDGET, CoverSet
-from headgate.covering.decision import Procedure
+from headgate.covering.coverset import CoverSet
 from headgate.covering.parse_boxes import union_or_none
 from headgate.engine import Hits
 from headgate.filters.engine import FilterIndex, compile_filters
@@ -128,10 +127,10 @@ class GatedIndex:
 
 
 def compile_gated(
-    items: Sequence[tuple[Cut, str]], schema: Schema, sample: Columns | None = None, procedure: Procedure = BUDGET
+    items: Sequence[tuple[Cut, str]], schema: Schema, sample: Columns | None = None
 ) -> FilterIndex | GatedIndex:
     """Compile filters of one stream, each a cut text and its mode; a plain index if none of them covers another."""
-    covers = CoverSet(schema, procedure, demote="pairwise")
+    covers = CoverSet(schema, demote="pairwise")
     for slot, (made, missing) in enumerate(items):
         covers.add_union(slot, union_or_none(made.body(), missing, schema))
     found = cast("dict[int, frozenset[int]]", covers.gates)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from headgate.covering.boxes import LIMIT, TooWide, Union, boxes_of
+from headgate.covering.boxes import TooWide, Union, boxes_of
 from headgate.covering.portion import Portion
 from headgate.covering.space import Dimension
 from headgate.errors import LanguageErrors, UsageError
@@ -80,14 +80,14 @@ def _permissive(body: Node) -> Catalogue:
     return Catalogue(operators=operators, prefixes={**prefixes, **PREFIXES})
 
 
-def union_of(body: Node, missing: str, schema: Schema, limit: int = LIMIT) -> Union:
+def union_of(body: Node, missing: str, schema: Schema) -> Union:
     """The boxes of a checked body. A sequence is one opaque atom: it covers its equals, unless it PUBLISHes."""
     if isinstance(body, ast.Pattern):
         dimension = Dimension(
             ("sequence", missing, body if body.publish is None else object()), domain.choice(2), False
         )
         return ({dimension: Portion(dimension.domain.compare("=", 1))},)
-    return boxes_of(normalise(body, missing, schema), schema, limit)
+    return boxes_of(normalise(body, missing, schema), schema)
 
 
 def read_union(text: str, missing: str, schema: Schema) -> Union | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from headgate.covering.portion import Portion
 from headgate.language.ast import Path
@@ -73,24 +72,3 @@ def meet(a: Box, b: Box) -> Box | None:
 
 def contains(outer: Box, inner: Box) -> bool:
     return all(d in inner and inner[d].within(portion) for d, portion in outer.items())
-
-
-def concrete(box: Box) -> bool:
-    return all(d.path is not None for d in box)
-
-
-def holds(box: Box, event: Mapping[str, Any]) -> bool:
-    """Whether an event, a nested dict, lies in a box whose dimensions are all concrete."""
-    for dimension, portion in box.items():
-        assert dimension.path is not None, "an event has no value for an opaque dimension"
-        value: Any = event
-        for part in dimension.path:
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if value is None:
-            if not portion.missing:
-                return False
-        else:
-            at = dimension.domain.at_least(value)
-            if not any(low <= at < high for low, high in portion.spans):
-                return False
-    return True

@@ -238,17 +238,15 @@ def _text_source(
     lists: list[Ints] = []
     for column, reach in ((2, Reach.MEMBER), (4, Reach.OUTSIDE)):
         some = mine[reaches[mine] == reach]
-        row_sets = [(some[missing[some] == flag], flag) for flag in (0, 1)]
-        found_code, found_row = [], []
-        for chosen, _ in row_sets:
+        codes_hit, rows_hit = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for flag in (0, 1):
+            chosen = some[missing[some] == flag]
             if len(chosen):
-                at = np.searchsorted(arguments[chosen], tests)
-                at = np.minimum(at, len(chosen) - 1)
+                at = np.minimum(np.searchsorted(arguments[chosen], tests), len(chosen) - 1)
                 hit = arguments[chosen][at] == tests
-                found_code.append(code[hit])
-                found_row.append(chosen[at[hit]] + rows.offset)
-        by_code = np.concatenate(found_code) if found_code else np.zeros(0, np.int64)
-        by_row = np.concatenate(found_row) if found_row else np.zeros(0, np.int64)
+                codes_hit.append(code[hit])
+                rows_hit.append(chosen[at[hit]] + rows.offset)
+        by_code, by_row = np.concatenate(codes_hit), np.concatenate(rows_hit)
         order = np.argsort(by_code, kind="stable")
         bounds = np.searchsorted(by_code[order], np.arange(count + 1))
         table[:, column], table[:, column + 1] = bounds[:-1], bounds[1:]

@@ -109,15 +109,13 @@ def read(text: str, format: str | None = None, base: str | None = None) -> list[
     return list(triples)
 
 
-def read_file(path: str | Path, format: str | None = None) -> list[Triple]:
-    """The triples of a file; the format follows from its suffix unless given."""
+def read_file(path: str | Path) -> list[Triple]:
+    """The triples of a file; the format follows from its suffix."""
     file = Path(path)
-    name = format or SUFFIXES.get(file.suffix.lower())
+    name = SUFFIXES.get(file.suffix.lower())
     if name is None:
         known = ", ".join(SUFFIXES)
-        raise UsageError(
-            f"the suffix of {file.name} names no RDF format", f"the suffixes are {known}; or give the format"
-        )
+        raise UsageError(f"the suffix of {file.name} names no RDF format", f"the suffixes are {known}")
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as problem:
@@ -128,17 +126,3 @@ def read_file(path: str | Path, format: str | None = None) -> list[Triple]:
 def write(triples: Iterable[tuple[Term, str, Term]]) -> str:
     """N-Triples. For tests, peers and explanations."""
     return "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
-
-
-def quad(subject: Term, predicate: str, object_: Term) -> Any:
-    """The statement as pyoxigraph has it; for those who ask it by SPARQL."""
-    ox = _pyoxigraph()
-
-    def node(term: Term) -> Any:
-        if isinstance(term, Literal):
-            if term.language is not None:
-                return ox.Literal(term.lexical, language=term.language)
-            return ox.Literal(term.lexical, datatype=ox.NamedNode(term.datatype[1:-1]))
-        return ox.BlankNode(term[2:]) if term.startswith("_:") else ox.NamedNode(term[1:-1])
-
-    return ox.Quad(node(subject), node(predicate), node(object_))

@@ -154,13 +154,10 @@ def binding_order(binding: Mapping[str, Any]) -> tuple[Any, ...]:
 class Output:
     """Gives the bindings of one subscription on events that it matched."""
 
-    def __init__(
-        self, formula: Formula, compiled: Compile = compile_truth, *, every: bool = False, limit: int = BINDINGS
-    ) -> None:
+    def __init__(self, formula: Formula, compiled: Compile = compile_truth, *, every: bool = False) -> None:
         self._formula = formula
         self._every = every
-        self._limit = limit
-        self._joins = {id(f): CompiledJoin(f, compiled, limit) for f in _walk(formula) if isinstance(f, Join)}
+        self._joins = {id(f): CompiledJoin(f, compiled) for f in _walk(formula) if isinstance(f, Join)}
         self.empty = not variables(formula)
 
     def bindings(self, ask: Ask, early: Callable[[Early], bool], read: Read) -> list[Binding]:
@@ -208,8 +205,8 @@ class Output:
                 made: list[Binding] = [{}]
                 for item in items:
                     part = self._of(item, ask, early, read)
-                    if len(made) * len(part) > self._limit:
-                        raise TooManyBindings(f"there are more than {self._limit} bindings", "ask for the first only")
+                    if len(made) * len(part) > BINDINGS:
+                        raise TooManyBindings(f"there are more than {BINDINGS} bindings", "ask for the first only")
                     made = [{**a, **b} for a in made for b in part]
                 return made
             case Either(items):

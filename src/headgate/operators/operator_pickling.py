@@ -19,12 +19,11 @@ Ticket = tuple[str, str, bytes]
 """(operator's name, "module:attribute", b"") by name, or (operator's name, "", bytes) by value."""
 
 
-def pack(operators: Iterable[Operator], *, by_value: Iterable[str] = ()) -> bytes:
-    """The operators as bytes; `by_value` names those whose module the other side lacks."""
-    forced = frozenset(by_value)
+def pack(operators: Iterable[Operator]) -> bytes:
+    """The operators as bytes."""
     tickets: list[Ticket] = []
     for operator in operators:
-        reference = "" if operator.name in forced else _reference(operator)
+        reference = _reference(operator)
         tickets.append((operator.name, reference, b"" if reference else _by_value(operator)))
     return pickle.dumps(tickets)
 
@@ -79,7 +78,7 @@ def _fetch(name: str, reference: str, value: bytes) -> Operator:
         except (ImportError, AttributeError) as problem:
             raise EnvironmentProblem(
                 f"operator {name} is {reference} where the plan was made, and cannot be imported here: {problem}",
-                "install its package on this machine, or send it by value",
+                "install its package on this machine",
             ) from problem
     if not isinstance(found, Operator):
         raise EnvironmentProblem(f"{reference or name} is {type(found).__name__} here, not an operator")

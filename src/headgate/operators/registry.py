@@ -184,9 +184,10 @@ def _position(called: str, variable: int | str, names: list[str]) -> int:
 class Registry(Mapping[str, Operator]):
     """Operators by name. Those of installed packages are looked up when a name is not found among the given ones."""
 
-    def __init__(self, operators: Iterable[Operator | Callable[..., Any]] = (), *, installed: bool = True) -> None:
+    def __init__(self, operators: Iterable[Operator | Callable[..., Any]] = ()) -> None:
         self._operators: dict[str, Operator] = {}
-        self._installed = installed
+        self._installed = True
+        """Whether installed packages are still to be asked."""
         for given in operators:
             self.add(given if isinstance(given, Operator) else operator(given))
 

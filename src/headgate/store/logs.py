@@ -183,11 +183,9 @@ class Logs:
         sql = "SELECT seq, id, stream, event, subscription, output, labels, at FROM notifications WHERE seq > ?"
         return [Notification(*row) for row in self._database.rows(f"{sql} ORDER BY seq LIMIT ?", (since, most))]
 
-    def notices(self, since: int = 0, most: int = 1000, until: int | None = None) -> list[Notice]:
+    def notices(self, since: int = 0, most: int = 1000) -> list[Notice]:
         """Notifications after the one numbered `since`, with their events."""
-        return self._noticed(
-            "seq > ?" + ("" if until is None else " AND seq <= ?"), [since, *([until] if until else [])], most
-        )
+        return self._noticed("seq > ?", [since], most)
 
     def notices_of(self, subscriptions: Sequence[str], since: int, most: int = 1000) -> list[Notice]:
         """Those of a few subscriptions."""

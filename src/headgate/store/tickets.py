@@ -89,9 +89,6 @@ class Tickets:
             "WHERE owner = ? AND subscription > ? AND ended IS NULL ORDER BY subscription LIMIT ?", (owner, after, most)
         )
 
-    def living(self, after: str = "", most: int = 1000) -> list[Ticket]:
-        return self._select("WHERE subscription > ? AND ended IS NULL ORDER BY subscription LIMIT ?", (after, most))
-
     def expired(self, now: float, most: int = 1000) -> list[str]:
         sql = "SELECT subscription FROM tickets WHERE expires <= ? AND ended IS NULL ORDER BY expires LIMIT ?"
         return [name for (name,) in self._database.rows(sql, (now, most))]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated
 
+from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from headgate.broker.problems import Refused, forbidden
@@ -17,6 +19,15 @@ MOST_TICKETS = 200
 def broker_of(connection: HTTPConnection) -> Broker:
     found: Broker = connection.app.state.broker
     return found
+
+
+async def _here(connection: HTTPConnection) -> Broker:
+    # Not `broker_of` itself: what is not async would go through a thread for every request.
+    return broker_of(connection)
+
+
+Here = Annotated[Broker, Depends(_here)]
+"""The broker, as an argument of whoever answers a request."""
 
 
 def bearer(connection: HTTPConnection) -> str:

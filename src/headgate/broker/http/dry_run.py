@@ -16,22 +16,20 @@ _MOST = 100
 
 
 @router.post("/check")
-async def check(request: Request, body: Draft) -> Checked:
+async def check(broker: access.Here, body: Draft) -> Checked:
     """Whether a text could be subscribed to, with every mistake and its place."""
-    broker = access.broker_of(request)
     found = await broker.book(lambda s: s.check(body.text, body.stream, body.missing))
     said = [] if found is None else [Problem.model_validate(p) for p in problems.shown(found)]
     return Checked(fine=not said, problems=said)
 
 
 @router.post("/try")
-async def trial(request: Request, body: Trial) -> Verdicts:
+async def trial(request: Request, broker: access.Here, body: Trial) -> Verdicts:
     """Which of one's own subscriptions, and of some drafts, match an event; and why the others do not.
 
     One's own are those of the API key, and those whose tickets come in `Headgate-Tickets`; what others subscribe to is
     nobody's business.
     """
-    broker = access.broker_of(request)
     rows = await access.own(request, _MOST)
     entries = await broker.book(lambda s: s.entries([row.subscription for row in rows]))
     chosen = {n: replace(e, paused=False) for n, e in entries.items() if body.stream in (None, e.stream)}

@@ -61,17 +61,17 @@ def _response(broker: Broker, kind: str, names: Sequence[str], connection: Conne
 
 
 @router.get("/subscriptions/{id}/events", response_class=Response, responses=_SSE)
-async def events(request: Request, id: Id, since: Since = None, last_event_id: LastId = None) -> Response:
+async def events(
+    request: Request, broker: access.Here, id: Id, since: Since = None, last_event_id: LastId = None
+) -> Response:
     """Server-sent events: every notification after `since`, or after the `Last-Event-ID` of a connection that broke."""
-    broker = access.broker_of(request)
     row = await access.ticket(request, id)
     return _response(broker, "subscription", [id], _of(broker, row, _start(broker, since, last_event_id)))
 
 
 @router.get("/feed", response_class=Response, responses=_SSE)
-async def feed(request: Request, since: Since = None, last_event_id: LastId = None) -> Response:
+async def feed(request: Request, broker: access.Here, since: Since = None, last_event_id: LastId = None) -> Response:
     """Server-sent events of several subscriptions: all those made with the API key, or those of `Headgate-Tickets`."""
-    broker = access.broker_of(request)
     logs, begin = broker.store.logs, _start(broker, since, last_event_id)
     rows = await access.tickets(request)
     if rows:
@@ -112,13 +112,13 @@ async def socket(socket: WebSocket, id: str) -> None:
 @router.get("/subscriptions/{id}/notifications")
 async def pull(
     request: Request,
+    broker: access.Here,
     id: Id,
     since: Since = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     wait: Annotated[float, Query(ge=0, le=30, allow_inf_nan=False, description="Seconds to wait for the first")] = 0.0,
 ) -> Notifications:
     """Pull what is not acknowledged; what was pulled and not acknowledged comes again."""
-    broker = access.broker_of(request)
     row = await access.ticket(request, id)
     begin = row.acked if since is None else since
     deadline = time.monotonic() + wait
@@ -135,27 +135,24 @@ async def pull(
 
 
 @router.post("/subscriptions/{id}/acknowledgements", status_code=204, response_class=Response)
-async def acknowledge(request: Request, id: Id, body: Acknowledgement) -> Response:
+async def acknowledge(request: Request, broker: access.Here, id: Id, body: Acknowledgement) -> Response:
     """All notifications up to a number are done with."""
-    broker = access.broker_of(request)
     await access.ticket(request, id)
     await broker.reading(lambda: broker.tickets.acknowledge(id, min(body.until, broker.tail.seq)))
     return Response(status_code=204)
 
 
 @router.get("/subscriptions/{id}/letters")
-async def letters(request: Request, id: Id, since: Number = 0) -> Letters:
+async def letters(request: Request, broker: access.Here, id: Id, since: Number = 0) -> Letters:
     """Notifications that could not be delivered."""
-    broker = access.broker_of(request)
     await access.ticket(request, id)
     found = await broker.reading(lambda: broker.outbox.letters(id, since))
     return Letters(letters=[LetterOut.model_validate(letter, from_attributes=True) for letter in found])
 
 
 @router.post("/subscriptions/{id}/redelivery")
-async def redeliver(request: Request, id: Id) -> Redelivered:
+async def redeliver(request: Request, broker: access.Here, id: Id) -> Redelivered:
     """Try the dead letters again, now, up to a hundred; those that are taken are dead letters no more."""
-    broker = access.broker_of(request)
     row = await access.ticket(request, id)
     channel = broker.channel(row) if row.delivery.get("kind") in PUSHED else None
     if channel is None:

@@ -30,9 +30,8 @@ class Wish(Strict):
 
 
 @router.post("/picture", response_class=Response, responses=_SVG)
-async def picture(request: Request, body: Wish) -> Response:
+async def picture(request: Request, broker: access.Here, body: Wish) -> Response:
     """An automaton, a decision diagram, a matching tree or a cover."""
-    broker = access.broker_of(request)
     schemas = await broker.book(lambda s: s.schemas())
     if body.kind == "cover":
         rows = await access.own(request, _MOST)

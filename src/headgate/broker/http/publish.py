@@ -38,6 +38,7 @@ _BODY = {
 @router.post("/streams/{stream}/events", status_code=202, openapi_extra=_BODY)
 async def publish(
     request: Request,
+    broker: access.Here,
     stream: Annotated[str, Path(min_length=1, max_length=200)],
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> PublishedOut:
@@ -45,7 +46,6 @@ async def publish(
 
     With an `Idempotency-Key` a request may be repeated: the events are published once.
     """
-    broker = access.broker_of(request)
     account = await access.key(request, "publish")
     if not await broker.has_stream(stream):
         raise Refused(404, "stream", f"there is no stream {stream}", "declare it, or subscribe to it first")

@@ -97,11 +97,11 @@ async def subscribe_all(request: Request, body: NewSubscriptions) -> CreatedAll:
 @router.get("/subscriptions")
 async def own(
     request: Request,
+    broker: access.Here,
     after: Annotated[str, Query(max_length=200)] = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Page:
     """One's own: those made with the API key of the request, and those whose tickets it brings (`Headgate-Tickets`)."""
-    broker = access.broker_of(request)
     account = await access.key(request, "subscribe")
     rows = [] if after else await access.tickets(request)
     following = None
@@ -114,17 +114,15 @@ async def own(
 
 
 @router.get("/subscriptions/{id}")
-async def one(request: Request, id: Id) -> Subscription:
+async def one(request: Request, broker: access.Here, id: Id) -> Subscription:
     """One subscription, with its ticket."""
-    broker = access.broker_of(request)
     row = await access.ticket(request, id)
     return (await _subscriptions(broker, [row]))[0]
 
 
 @router.put("/subscriptions/{id}/validity")
-async def renew(request: Request, id: Id, body: Renewal) -> Renewed:
+async def renew(request: Request, broker: access.Here, id: Id, body: Renewal) -> Renewed:
     """Valid for so long from now. A subscription that was paused by its cap goes on."""
-    broker = access.broker_of(request)
     row = await access.ticket(request, id)
     validity = min(body.validity, broker.settings.longest_validity) if body.validity is not None else None
     until = await broker.book(lambda s: s.renew(row, validity))
@@ -133,8 +131,7 @@ async def renew(request: Request, id: Id, body: Renewal) -> Renewed:
 
 
 @router.delete("/subscriptions/{id}", status_code=204, response_class=Response)
-async def unsubscribe(request: Request, id: Id) -> Response:
-    broker = access.broker_of(request)
+async def unsubscribe(request: Request, broker: access.Here, id: Id) -> Response:
     await access.ticket(request, id)
     await broker.book(lambda s: s.cancel(id))
     broker.ended(id)
@@ -142,9 +139,8 @@ async def unsubscribe(request: Request, id: Id) -> Response:
 
 
 @router.get("/streams")
-async def streams(request: Request) -> Streams:
+async def streams(broker: access.Here) -> Streams:
     """The streams that can be subscribed to and published on."""
-    broker = access.broker_of(request)
     return Streams(streams=[_stream(schema) for schema in await broker.book(lambda s: s.schemas())])
 
 
@@ -158,9 +154,8 @@ def _stream(schema: Schema) -> StreamOut:
 
 
 @router.post("/streams", status_code=201)
-async def declare(request: Request, body: NewStream) -> StreamOut:
+async def declare(request: Request, broker: access.Here, body: NewStream) -> StreamOut:
     """Declare a stream: mistakes in subscriptions on it are found when they are made."""
-    broker = access.broker_of(request)
     await access.key(request, "publish")
     await broker.book(lambda s: s.declare(body.name, body.attributes, body.time))
     return StreamOut(

@@ -25,9 +25,8 @@ async def health() -> dict[str, str]:
 
 
 @router.get("/readyz")
-async def ready(request: Request) -> Any:
+async def ready(broker: access.Here) -> Any:
     """The store answers, and matching runs."""
-    broker = access.broker_of(request)
     try:
         version = await broker.reading(lambda: broker.store.version)
     except StoreUnavailable as problem:
@@ -39,9 +38,8 @@ async def ready(request: Request) -> Any:
 
 
 @router.get("/metrics", response_class=Response)
-async def metrics(request: Request) -> Response:
+async def metrics(broker: access.Here) -> Response:
     """The text format of Prometheus."""
-    broker = access.broker_of(request)
     gauges = {
         "pending_events": float(broker.publisher.pending),
         "connections": float(len(broker.hub)),
@@ -60,9 +58,8 @@ async def metrics(request: Request) -> Response:
 
 
 @router.get("/v1/stats")
-async def stats(request: Request) -> dict[str, Any]:
+async def stats(broker: access.Here) -> dict[str, Any]:
     """The last ten minutes, for plots."""
-    broker = access.broker_of(request)
     return {
         "now": time.time(),
         "engine": broker.settings.engine,
@@ -76,9 +73,8 @@ async def stats(request: Request) -> dict[str, Any]:
 
 
 @router.get("/v1/alarms")
-async def alarms(request: Request) -> dict[str, Any]:
+async def alarms(request: Request, broker: access.Here) -> dict[str, Any]:
     """What the broker had to tell of one's own subscriptions; an admin's key sees all."""
-    broker = access.broker_of(request)
     account = await access.key(request, "subscribe")
     mine = {row.subscription for row in await access.tickets(request)}
     found = await broker.reading(lambda: broker.outbox.alarms(most=1000))
