@@ -77,7 +77,10 @@ class Lanes:
 
 
 def compile_lanes(
-    items: Iterable[tuple[Cut | FilledCut, str]], schema: Schema, sample: Columns | None = None, options: Options | None = None
+    items: Iterable[tuple[Cut | FilledCut, str]],
+    schema: Schema,
+    sample: Columns | None = None,
+    options: Options | None = None,
 ) -> Lanes:
     return _Compiler(schema, sample, options or Options()).run(items)
 

@@ -246,7 +246,10 @@ def _words(truths: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def compile_filters(
-    items: Iterable[tuple[Cut | FilledCut, str]], schema: Schema, sample: Columns | None = None, options: Options | None = None
+    items: Iterable[tuple[Cut | FilledCut, str]],
+    schema: Schema,
+    sample: Columns | None = None,
+    options: Options | None = None,
 ) -> FilterIndex:
     """Compile the filters of one stream: each a cut text and its missing-mode."""
     return FilterIndex(schema, compile_lanes(items, schema, sample, options))

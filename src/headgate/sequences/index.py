@@ -82,7 +82,7 @@ class Programs:
         if above is not None:
             return above
         edge = state.edges[target.after]
-        if any([joint is not TRUE and joint != TRUE for joint in (state.joint, state.keep_joint, edge.joint)]):
+        if any(joint is not TRUE and joint != TRUE for joint in (state.joint, state.keep_joint, edge.joint)):
             raise Unsupported("an operator or GRAPH that looks at the run")
         self._state(state)
         self.predicate(state, edge.dynamic)

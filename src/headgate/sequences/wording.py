@@ -171,7 +171,9 @@ class Wordings:
                     tuple((i, _value(tokens.kinds[t], loose[t])) for t, i in numbers.items() if t in loose),
                     tuple(i for t, i in numbers.items() if t not in loose),
                     tuple(by_piece[j]),
-                    len(by_piece[j]) == 1 and not _several(tokens, start, stop) and not any(start <= t < stop for t in outline),
+                    len(by_piece[j]) == 1
+                    and not _several(tokens, start, stop)
+                    and not any(start <= t < stop for t in outline),
                 )
             )
         wording = self.known.get(parts.outline)
