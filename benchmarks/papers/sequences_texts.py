@@ -22,9 +22,6 @@ import pyarrow as pa
 from benchmarks.papers.sequences_workload import SCHEMA, TEMPLATES, texts
 from headgate import Subscriptions
 
-PROMISE = 40
-"""Seconds from 400,000 texts to a plan."""
-
 
 def measure(template: str, count: int) -> dict[str, Any]:
     """CPU seconds of a book of `count` texts. A book of a few is compiled first, so that nothing is loaded later."""

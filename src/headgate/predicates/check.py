@@ -11,6 +11,7 @@ may have variables only if they occur nowhere else.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headgate.errors import BindingProblem, LanguageError, TypeProblem, UnknownName
@@ -54,6 +55,14 @@ def check_filter(body: Node, schema: Schema, catalogue: Catalogue) -> Checked:
             checked.learned.setdefault(node.path, catalogue.attribute(schema, node.path))
     checked.problems.sort(key=lambda p: p.at)
     return checked
+
+
+def literals_fit(atoms: Iterable[Node], schema: Schema, catalogue: Catalogue) -> bool:
+    """Whether atoms are right on a declared stream where atoms with other literals were."""
+    types = Types(lambda node: catalogue.attribute(schema, node.path), None)
+    for atom in atoms:
+        types.predicate(atom)
+    return not types.problems
 
 
 def check_calls(body: Node, catalogue: Catalogue) -> list[LanguageError]:

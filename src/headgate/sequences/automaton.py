@@ -187,6 +187,8 @@ class Automaton:
     ) -> tuple[int, Node]:
         """The slot of the static part and the predicate that is left to decide run by run. Nothing comes in when ABSENT
         comes out, so nothing is static there."""
+        if static is TRUE and dynamic is TRUE and missing != "total":
+            return -1, TRUE
         slot = -1
         if (indexed or missing == "default" or is_late(static)) and not nothing_comes_in:
             slot = self.slots.ask(stream, static, missing)

@@ -32,11 +32,12 @@ from headgate.language.tokens import Tokens
 from headgate.match.residual import compile_late
 from headgate.plan.compile_context import CompileContext
 from headgate.plan.segment import Entry, Family
-from headgate.predicates.check import check_filter
+from headgate.predicates.check import check_filter, literals_fit
 from headgate.schema import Schema
 from headgate.sequences.admission import PatternAdmission, Standing
 from headgate.subscriptions.draft import Draft
 
+_NO_FORMS: frozenset[Form] = frozenset()
 _Late = tuple[str, str, Structure, tuple[Form, ...]]
 
 
@@ -92,6 +93,10 @@ class Admission:
         if all(form.settled for form in new) and self._late_key(found, stream, missing) in self._late:
             return Family.LATE
         before = self._catalogue.streams.get(stream)
+        if before is not None and before.declared and self._built.get((stream, missing), _NO_FORMS).issuperset(new):
+            atoms = (piece.form.fill(piece.literals) for piece in found.pieces if piece.form not in built)
+            if literals_fit(atoms, before, self._catalogue):
+                return Family.FILTER
         try:
             return self._admit_filter(found, new, stream, missing)
         except Exception as problem:  # noqa: BLE001 - whatever cannot be built is refused
