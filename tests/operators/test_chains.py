@@ -1,4 +1,4 @@
-"""Linked chains: the pairwise cost formula against enumeration, and the order."""
+"""Linked chains: the pairwise cost formula against enumeration, the order, insertion and deletion."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from benchmarks.papers.operators_path import greedy_path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.errors import DuplicateName, UnknownName
 from headgate.operators import ranking
+from headgate.operators.chains import LinkedChains
 from headgate.operators.kernels import chain_key
 from headgate.operators.program import conjunctions
 from headgate.operators.ranking import kernels
@@ -79,7 +81,62 @@ def test_of_two_chains_the_one_that_saves_goes_first(
     assert chosen <= other + 1e-9
 
 
+def table(chance: list[float], cost: list[float]) -> LinkedChains[int]:
+    return LinkedChains(chance.__getitem__, cost.__getitem__)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    changes=st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 8), min_size=1, max_size=4)), max_size=12),
+    chance=numbers,
+    cost=costs,
+)
+def test_after_any_insertions_and_deletions_the_chains_are_those_of_a_fresh_build(
+    changes: list[tuple[int, list[int]]], chance: list[float], cost: list[float]
+) -> None:
+    chains = table(chance, cost)
+    present: dict[str, list[int]] = {}
+    for number, predicates in changes:
+        name = f"s{number}"
+        if name in present:
+            chains.delete(name)
+            del present[name]
+        else:
+            chains.insert(name, predicates)
+            present[name] = predicates
+    fresh = table(chance, cost)
+    for name, predicates in present.items():
+        fresh.insert(name, predicates)
+    assert {t: set(chains.sharing(t)) for t in range(9)} == {t: set(fresh.sharing(t)) for t in range(9)}
+    chains.reorder()
+    fresh.reorder()
+    assert list(chains) == list(fresh)
+    assert [chains[c] for c in chains] == [fresh[c] for c in fresh]
+
+
 def test_a_chain_is_sorted_by_cost_for_its_chance_to_fail() -> None:
-    _, nodes = ranking.chains(conjunctions([[0, 1, 2]], 3), np.array([0.9, 0.5, 0.1]), np.array([1.0, 1.0, 5.0]))
-    assert nodes.tolist() == [1, 2, 0]
+    chains = table([0.9, 0.5, 0.1], [1.0, 1.0, 5.0])
+    chains.insert("s", [0, 1, 2])
+    assert chains["s"] == (1, 2, 0)
     assert chain_key(0.5, 1.0, 1.0, 0.25) == pytest.approx(2.0)
+
+
+def test_links_join_neighbours_that_hold_the_same_predicate() -> None:
+    chains = table([0.1, 0.2, 0.3], [1.0] * 3)
+    chains.insert("a", [0, 1])
+    chains.insert("b", [1, 2])
+    (link,) = chains.links()
+    assert link.predicate == 1
+    assert {link.left, link.right} == {"a", "b"}
+
+
+def test_a_chain_goes_in_once_and_out_once() -> None:
+    chains = table([0.5], [1.0])
+    chains.insert("a", [0])
+    with pytest.raises(DuplicateName, match="chain a already"):
+        chains.insert("a", [0])
+    chains.delete("a")
+    assert len(chains) == 0
+    assert chains.sharing(0) == ()
+    with pytest.raises(UnknownName, match="no chain a"):
+        chains.delete("a")

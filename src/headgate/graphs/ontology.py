@@ -2,13 +2,13 @@
 
 RDFS and the part of OWL that orders names: subClassOf, subPropertyOf, equivalentClass, equivalentProperty, and
 intersectionOf and unionOf as far as they imply a subclass. Equivalent names share one component; a cycle of the
-hierarchy is an equivalence too, and is reported in `warnings`. Domains and ranges infer nothing (docs/semantics.md,
-section 4).
+hierarchy is an equivalence too, and is reported in `warnings`. Domains and ranges infer nothing (docs/semantics.md, section 4);
+with the classes they give the meta-statements of OPS, section 3.2, for those who ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,8 @@ SUB_CLASS = f"<{RDFS}subClassOf>"
 SUB_PROPERTY = f"<{RDFS}subPropertyOf>"
 SAME_CLASS = f"<{OWL}equivalentClass>"
 SAME_PROPERTY = f"<{OWL}equivalentProperty>"
+DOMAIN = f"<{RDFS}domain>"
+RANGE = f"<{RDFS}range>"
 _INTERSECTION = f"<{OWL}intersectionOf>"
 _UNION = f"<{OWL}unionOf>"
 _FIRST, _REST, _NIL = f"<{RDF}first>", f"<{RDF}rest>", f"<{RDF}nil>"
@@ -59,6 +61,13 @@ class Hierarchy:
             return frozenset((name,))
         bits = np.unpackbits(self.above[row].view(np.uint8), bitorder="little")
         return frozenset(m for i in np.flatnonzero(bits).tolist() for m in self.members[i])
+
+    def descendants(self, name: str) -> frozenset[str]:
+        row = self.component.get(name)
+        if row is None:
+            return frozenset((name,))
+        column = (self.above[:, row >> 6] >> np.uint64(row & 63)) & np.uint64(1)
+        return frozenset(m for i in np.flatnonzero(column).tolist() for m in self.members[i])
 
     def below(self, name: str, other: str) -> bool:
         """Whether `name` is `other`, equivalent to it, or below it."""
@@ -147,6 +156,8 @@ class Ontology:
 
     classes: Hierarchy
     properties: Hierarchy
+    domains: dict[str, frozenset[str]]
+    ranges: dict[str, frozenset[str]]
     warnings: tuple[str, ...] = ()
 
     @classmethod
@@ -175,7 +186,7 @@ class Ontology:
             _named(by.get(SAME_PROPERTY, ())),
             [s for s, o in types if o in _PROPERTIES and not s.startswith("_:")],
         )
-        return cls(classes, properties, (*cycles, *more))
+        return cls(classes, properties, _sets(by.get(DOMAIN, ())), _sets(by.get(RANGE, ())), (*cycles, *more))
 
     @classmethod
     def empty(cls) -> Ontology:
@@ -208,9 +219,20 @@ class Ontology:
     def properties_above(self, name: str) -> frozenset[str]:
         return self.properties.ancestors(name)
 
+    def meta_statements(self) -> list[tuple[str, str, str]]:
+        """(subject class, property, object class) for every property with a domain and a range."""
+        return sorted((d, p, r) for p, ds in self.domains.items() for d in ds for r in self.ranges.get(p, ()))
+
 
 def _named(edges: Iterable[Edge]) -> list[Edge]:
     return [(a, b) for a, b in edges if a[0] == "<" and b[0] == "<"]
+
+
+def _sets(edges: Sequence[Edge]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for name, other in _named(edges):
+        found.setdefault(name, set()).add(other)
+    return {name: frozenset(others) for name, others in found.items()}
 
 
 def _items(head: str, first: dict[str, str], rest: dict[str, str]) -> list[str]:
