@@ -12,7 +12,8 @@ from typing import Any
 from headgate.filters.leaves import SHIFT, Leaves
 from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.forms import Cut, CutSkeleton, FilledCut, Form, Piece, Structure
+from headgate.language.forms import Cut, CutSkeleton, FilledCut, Form, Piece
+from headgate.language.structures import Structure
 from headgate.predicates.normal import All, AnyOf, Complete, Formula, Lit, normalise
 from headgate.schema import Schema
 

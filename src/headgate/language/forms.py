@@ -21,6 +21,7 @@ from headgate.language import ast
 from headgate.language.ast import Hole, Node
 from headgate.language.build import FORMS, value_of
 from headgate.language.parser import parse_tokens, reduce_holes
+from headgate.language.structures import AND, LPAR, NOT, OR, RPAR, NotPlain, Structure, structure_of
 from headgate.language.tokens import CODES, HOLES, LIMITS, SOFT, VALUES, Tokens, tokenise
 
 T = TypeVar("T")
@@ -28,9 +29,6 @@ _LITERALS = frozenset(CODES[kind] for kind in ("INT", "FLOAT", "STRING"))
 _NAMES = frozenset(CODES[kind] for kind in (*HOLES, *SOFT)) - _LITERALS
 _JOINS = frozenset({"AND", "OR"})
 _ENDS = frozenset({"AND", "OR", "RPAR"})
-
-Structure = int | tuple[str, tuple["Structure", ...]]
-"""The number of an atom, or ("and" | "or", parts), or ("not", (part,))."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,17 +143,13 @@ def _holed(atom: Node) -> tuple[Form, tuple[int, ...]]:
     return Form(body, is_particular(body), late=False), tuple(numbers)
 
 
-class _NotPlain(Exception):
-    """The tokens are not a plain boolean structure; the grammar decides."""
-
-
 def cut(tokens: Tokens) -> Cut:
     """Cut a filter. Raises a LanguageError with its place if the text is none."""
     tokens.check()
     if tokens.kinds[0] != "SELECT":
         try:
             return _plain(tokens) or _Cutter(tokens).cut()
-        except (_NotPlain, LanguageError):
+        except (NotPlain, LanguageError):
             pass
     if isinstance(parse_tokens(tokens), ast.Pattern):
         raise tokens.error(SyntaxProblem("this is a sequence, not a filter", "write a predicate", at=0))
@@ -165,16 +159,14 @@ def cut(tokens: Tokens) -> Cut:
 _NO_STATEMENT = "write a predicate, or SELECT ... FROM ...; extend() runs statements"
 
 
-_AND, _OR, _NOT, _LPAR, _RPAR = (CODES[kind] for kind in ("AND", "OR", "NOT", "LPAR", "RPAR"))
 _BETWEEN, _IN, _IS = CODES["BETWEEN"], CODES["IN"], CODES["IS"]
 _INFIX = "".join(CODES[k] for k in ("BETWEEN", "IN", "LIKE", "ILIKE", "CONTAINS", "STARTS", "ENDS", "MATCHES"))
-_INSIDE = f"[^{_AND}{_OR}{_NOT}{_LPAR}{_RPAR}{_BETWEEN}{CODES['LBRACE']}{CODES['RBRACE']}]"
+_INSIDE = f"[^{AND}{OR}{NOT}{LPAR}{RPAR}{_BETWEEN}{CODES['LBRACE']}{CODES['RBRACE']}]"
 _ATOMS = re.compile(
-    f"((?:{_INSIDE}|(?<={_IN}){_LPAR}{_INSIDE}*{_RPAR}|(?<={_IS}){_NOT}|(?<={_INSIDE}){_NOT}(?=[{_INFIX}])"
-    f"|{_BETWEEN}{_INSIDE}+{_AND}(?={_INSIDE}))+)"
+    f"((?:{_INSIDE}|(?<={_IN}){LPAR}{_INSIDE}*{RPAR}|(?<={_IS}){NOT}|(?<={_INSIDE}){NOT}(?=[{_INFIX}])"
+    f"|{_BETWEEN}{_INSIDE}+{AND}(?={_INSIDE}))+)"
 )
 """Atoms without parentheses of their own, but for those of IN, in the codes of a text's tokens."""
-_skeletons: dict[str, Structure | None] = {}
 _known: dict[tuple[str, ...], tuple[Form, tuple[Any, ...]]] = {}
 
 
@@ -186,7 +178,7 @@ def _plain(tokens: Tokens) -> Cut | None:
     """
     parts = _ATOMS.split(tokens.codes)
     between = parts[::2]
-    structure = _structure_of("a".join(between))
+    structure = structure_of("a".join(between))
     if structure is None:
         return None
     pieces: list[Piece] = []
@@ -213,7 +205,7 @@ def cut_text(text: str) -> Cut:
 
 
 _JOINTS = re.compile(r"([()]|\b(?:AND|OR|NOT)\b)\s*")
-_SIGNS = {"": "", "(": _LPAR, ")": _RPAR, "AND": _AND, "OR": _OR, "NOT": _NOT}
+_SIGNS = {"": "", "(": LPAR, ")": RPAR, "AND": AND, "OR": OR, "NOT": NOT}
 
 
 class _Fragments(dict[str, "tuple[Form, tuple[Any, ...], int] | None"]):
@@ -226,7 +218,7 @@ class _Fragments(dict[str, "tuple[Form, tuple[Any, ...], int] | None"]):
             found = None
             if _ATOMS.fullmatch(tokens.codes):
                 found = (*_piece(tokens, 0, len(tokens))[:2], len(tokens))
-        except (_NotPlain, LanguageError):
+        except (NotPlain, LanguageError):
             found = None
         if len(text) <= _LONGEST:
             if len(self) >= _MOST:
@@ -251,7 +243,7 @@ def cut_at_joints(text: str) -> Cut | None:
     parts = _JOINTS.split(text)
     if len(parts) > LIMITS.depth:
         return None
-    structure = _structure_of("".join([_SIGNS.get(p, "a") for p in parts]))
+    structure = structure_of("".join([_SIGNS.get(p, "a") for p in parts]))
     if structure is None:
         return None
     pieces: list[Piece] = []
@@ -270,65 +262,6 @@ def cut_at_joints(text: str) -> Cut | None:
     return Cut(structure, pieces)
 
 
-def _structure_of(skeleton: str) -> Structure | None:
-    """What a skeleton means; None if it is none."""
-    if skeleton in _skeletons:
-        return _skeletons[skeleton]
-    if len(_skeletons) >= _MOST:
-        _skeletons.clear()
-    try:
-        structure = _Skeleton(skeleton).read()
-    except _NotPlain:
-        structure = None
-    if len(skeleton) <= _LONGEST:
-        _skeletons[skeleton] = structure
-    return structure
-
-
-class _Skeleton:
-    """AND, OR, NOT and parentheses around atoms, each a single character."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text + "."
-        self._at = 0
-        self._atoms = 0
-
-    def read(self) -> Structure:
-        structure = self._joined(_OR)
-        if self._at + 1 < len(self._text):
-            raise _NotPlain
-        return structure
-
-    def _joined(self, joint: str) -> Structure:
-        """Parts joined by OR, each of parts joined by AND; flat, as the grammar builds them."""
-        name = "or" if joint == _OR else "and"
-        parts: list[Structure] = []
-        while True:
-            part = self._joined(_AND) if joint == _OR else self._part()
-            if not isinstance(part, int) and part[0] == name:
-                parts.extend(part[1])
-            else:
-                parts.append(part)
-            if self._text[self._at] != joint:
-                return parts[0] if len(parts) == 1 else (name, tuple(parts))
-            self._at += 1
-
-    def _part(self) -> Structure:
-        sign = self._text[self._at]
-        self._at += 1
-        if sign == "a":
-            self._atoms += 1
-            return self._atoms - 1
-        if sign == _NOT:
-            return ("not", (self._part(),))
-        if sign == _LPAR:
-            inner = self._joined(_OR)
-            if self._text[self._at] == _RPAR:
-                self._at += 1
-                return inner
-        raise _NotPlain
-
-
 class _Cutter:
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -340,7 +273,7 @@ class _Cutter:
     def cut(self) -> Cut:
         structure = self._joined("OR")
         if self._at < self._end:
-            raise _NotPlain
+            raise NotPlain
         return Cut(structure, self._pieces)
 
     def _joined(self, joint: str) -> Structure:
@@ -359,7 +292,7 @@ class _Cutter:
 
     def _part(self) -> Structure:
         if self._at >= self._end:
-            raise _NotPlain
+            raise NotPlain
         kind = self._kinds[self._at]
         if kind == "NOT":
             self._at += 1
@@ -370,7 +303,7 @@ class _Cutter:
                 self._at += 1
                 inner = self._joined("OR")
                 if self._at + 1 != after:
-                    raise _NotPlain
+                    raise NotPlain
                 self._at = after
                 return inner
         return self._atom()
@@ -385,7 +318,7 @@ class _Cutter:
                 depth -= 1
                 if depth == 0:
                     return i
-        raise _NotPlain
+        raise NotPlain
 
     def _atom(self) -> int:
         """Up to the AND, OR or closing parenthesis that ends it; the AND of a BETWEEN does not."""
@@ -406,7 +339,7 @@ class _Cutter:
                 break
             i += 1
         if i == start:
-            raise _NotPlain
+            raise NotPlain
         self._at = i
         self._pieces.append(_piece(self._tokens, start, i))
         return len(self._pieces) - 1
@@ -453,7 +386,7 @@ def _form(tokens: Tokens, start: int, stop: int, literals: tuple[int, ...]) -> F
 
     reduced = reduce_holes(part)
     if isinstance(reduced, ast.Statement | ast.Pattern):
-        raise _NotPlain
+        raise NotPlain
     body = fill(reduced, name_or_hole)
     below = list(ast.walk(body))  # a condition among the operands stays there: the type check refuses it
     return Form(

@@ -27,7 +27,8 @@ from headgate.graphs.pattern import compile_pattern
 from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.language.catalogue import Catalogue
-from headgate.language.forms import Cut, Form, Structure
+from headgate.language.forms import Cut, Form
+from headgate.language.structures import Structure
 from headgate.language.tokens import Tokens
 from headgate.match.residual import compile_late
 from headgate.plan.compile_context import CompileContext
