@@ -2,7 +2,7 @@
 
 Opening reads the head and checks it; pages of arrays are shared by the processes of one host. Nothing in the file is
 code: classes are looked up in a fixed list, and every array must lie inside the file and have the digest that the head
-says (docs/decisions/plan-files.md). What does not fit is refused before anything is built from it.
+says (docs/decisions/0008-plan-files.md). What does not fit is refused before anything is built from it.
 """
 
 from __future__ import annotations
