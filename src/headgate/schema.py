@@ -136,6 +136,10 @@ class Schema:
                     "TIME needs a TIMESTAMP or a BIGINT",
                 )
 
+    def may_have(self, path: Path) -> bool:
+        """Whether events of the stream can have an attribute: of an undeclared stream, any."""
+        return not self.declared or self.get(path) is not None
+
     def get(self, path: Path) -> Attribute | None:
         """The attribute at a path, or None. A key below an open prefix is an attribute too."""
         found = self.attributes.get(path)

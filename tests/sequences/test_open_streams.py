@@ -77,3 +77,12 @@ def test_a_union_of_inner_patterns_over_undeclared_streams_has_their_columns() -
 def test_a_published_stream_declares_nothing_for_others() -> None:
     book = hg.Subscriptions().add("p", "SELECT m AS x FROM u PUBLISH out").add("q", "SELECT y FROM FILTER {y = 1} (v)")
     assert outputs(book, "q", v=[{"y": 1}]) == [{"y": 1}]
+
+
+def test_a_union_reads_of_a_declared_stream_only_what_it_declares() -> None:
+    book = hg.Subscriptions().stream("s", {"name": "string", "at": "bigint"}, time="at")
+    book.stream("t", {"name": "string", "doc": "graph", "at": "bigint"}, time="at")
+    book.add("q", "SELECT * FROM (s UNION t)")
+    event = {"name": "a", "doc": "_:H <http://example.org/p> 1 .", "at": 1}
+    (output,) = book.compile().match({"s": [event]}).column("output").to_pylist()
+    assert json.loads(output) == {"e1_name": "a", "e1_doc": None, "e1_at": 1}

@@ -248,7 +248,9 @@ class Index:
             for name, paths in level.reads.items():
                 if name in found:
                     found[name].update(paths)
-        return {name: frozenset(p for p in paths if p[-1] != DUR) for name, paths in found.items()}
+        # A UNION asks each side for the columns of both: what a declared stream cannot have is not read.
+        base = self.plan.base
+        return {n: frozenset(p for p in paths if p[-1] != DUR and base[n].may_have(p)) for n, paths in found.items()}
 
     def session(self) -> Session:
         return Session(self)

@@ -56,16 +56,7 @@ class Compiled:
     _since: dict[tuple[tuple[str, int], ...], Index] = field(default_factory=dict, repr=False)
 
     def needs(self, stream: str) -> frozenset[Path]:
-        return self._needs.get(stream, frozenset())
-
-    @cached_property
-    def _needs(self) -> Mapping[str, frozenset[Path]]:
-        """Without what a stream cannot have: a UNION asks each side for the columns of both."""
-        known = self.index.streams
-        return {
-            stream: frozenset(p for p in paths if not known[stream].declared or known[stream].get(p) is not None)
-            for stream, paths in self.index.needs().items()
-        }
+        return self.index.needs().get(stream, frozenset())
 
     def activated(self, since: Mapping[str, int]) -> Index:
         """The index in which some subscriptions see only what comes after a time."""
