@@ -86,3 +86,11 @@ def test_a_union_reads_of_a_declared_stream_only_what_it_declares() -> None:
     event = {"name": "a", "doc": "_:H <http://example.org/p> 1 .", "at": 1}
     (output,) = book.compile().match({"s": [event]}).column("output").to_pylist()
     assert json.loads(output) == {"e1_name": "a", "e1_doc": None, "e1_at": 1}
+
+
+def test_an_aggregate_of_numbers_leaves_out_what_is_no_number() -> None:
+    book = hg.Subscriptions()
+    book.add("q", "SELECT s AS s FROM u FOLD {TRUE, TRUE, STDDEV($2.raw) AS s} p")
+    matches, errors = book.compile().match({"u": [{"raw": b"a"}], "p": [{"raw": 1.0}, {"raw": 3.0}]}, errors="collect")
+    assert [json.loads(o)["s"] for o in matches.column("output").to_pylist()] == [None, pytest.approx(2**0.5)]
+    assert len(errors) == 0

@@ -145,7 +145,10 @@ class Session:
         places = [(part, row) for part in parts for row in range(len(part.rows))]
 
         def columns(some: Collection[int]) -> list[Columns]:
-            return [part.columns.take(np.array([places[i][1] for i in some if places[i][0] is part])) for part in parts]
+            return [
+                part.columns.take(np.array([places[i][1] for i in some if places[i][0] is part], np.int64))
+                for part in parts
+            ]
 
         bad = culprits(len(places), lambda some: index.session().feed(columns(some), until), error)
         self._problems.add(

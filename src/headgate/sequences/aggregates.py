@@ -15,6 +15,8 @@ from headgate.predicates import values
 State = tuple[Any, ...]
 WIDTH = {"COUNT": 1, "SUM": 2, "AVG": 2, "MIN": 1, "MAX": 1, "FIRST": 1, "LAST": 1, "STDDEV": 3, "COLLECT": 1, "": 1}
 """How many values a state holds; '' is the general recurrence."""
+_NUMERIC = ("SUM", "AVG", "STDDEV")
+"""To these, what is no number is missing: an attribute that nobody has typed may be anything."""
 
 
 def begin(function: str, value: Any, *, star: bool = False) -> State:
@@ -42,7 +44,7 @@ def accumulate(function: str, state: State, value: Any, *, star: bool = False) -
         return (value,)
     if star:
         return (state[0] + 1,)
-    if value is None:
+    if value is None or (function in _NUMERIC and values.kind(value) != values.NUMBER):
         return state
     match function:
         case "COUNT":
