@@ -225,4 +225,5 @@ def _same(value: Any) -> Any:
         return str(value)
     if isinstance(value, float):
         return None if not math.isfinite(value) else 0.0 if value == 0 else value
-    return value
+    # A value that nobody has typed may be anything; what has no form in JSON is shown as text.
+    return value if value is None or isinstance(value, str | int | dict) else str(value)
