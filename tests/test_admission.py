@@ -533,3 +533,9 @@ def test_a_stream_that_a_sequence_reads_stays_as_it_is(statement: str) -> None:
     with pytest.raises(LanguageErrors, match="stream s is"):
         subs.extend(statement)
     assert subs.compile().streams == ("s",)
+
+
+def test_a_default_beyond_64_bits_is_refused() -> None:
+    with pytest.raises(hg.LanguageErrors, match="beyond 64 bits"):
+        hg.Subscriptions.parse("CREATE STREAM t (n BIGINT DEFAULT 9223372036854775808);")
+    assert len(hg.Subscriptions.parse("CREATE STREAM t (x DOUBLE DEFAULT 9223372036854775808);").streams) == 1

@@ -7,7 +7,8 @@ from typing import Any
 from headgate.errors import DuplicateName, SchemaError, TypeProblem, UnknownName
 from headgate.language import ast
 from headgate.predicates.normal import fold
-from headgate.schema import Attribute, Schema, Type
+from headgate.predicates.values import INT64
+from headgate.schema import Attribute, Kind, Schema, Type
 
 
 def declared(statement: ast.CreateStream) -> Schema:
@@ -33,6 +34,8 @@ def declared(statement: ast.CreateStream) -> Schema:
 
 def _default(value: Any, kind: Type, column: ast.ColumnDefinition) -> Any:
     """The DEFAULT as a value of its column's type."""
+    if isinstance(value, int) and kind.kind is not Kind.DOUBLE and value not in INT64:
+        raise TypeProblem(f"the DEFAULT {value} is beyond 64 bits", "give a value of the column's type", at=column.at)
     types: dict[str, Any] = {"boolean": bool, "bigint": int, "double": (int, float), "string": str, "timestamp": int}
     wanted = types.get(kind.kind)
     if value is None:
