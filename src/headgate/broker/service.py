@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from headgate.broker.delivery.kafka import Topics
 from headgate.broker.delivery.push import Channel, Pusher
 from headgate.broker.delivery.webhook import Webhooks
-from headgate.broker.hub import Hub
+from headgate.broker.hub import SUBSCRIPTION, Hub
 from headgate.broker.limits import Buckets
 from headgate.broker.local import LocalEngine
 from headgate.broker.log import Publisher
@@ -274,7 +274,7 @@ class Broker:
         """A subscription is gone: nobody may listen to it any more."""
         self.forget(subscription)
         self.pusher.stop(subscription)
-        self.hub.end("subscription", subscription)
+        self.hub.end((SUBSCRIPTION, subscription))
 
     def _sweep(self) -> None:
         """Forget what is old."""

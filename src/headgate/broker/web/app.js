@@ -11,7 +11,7 @@ const names = new Map();
 function headers(more = {}) {
   const made = { ...more };
   if ($("key").value) made["Headgate-Key"] = $("key").value;
-  const tickets = Object.entries(store.tickets).slice(0, 200).map(([id, t]) => `${id}:${t}`).join(", ");
+  const tickets = Object.entries(store.tickets).slice(-200).map(([id, t]) => `${id}:${t}`).join(", ");
   if (tickets) made["Headgate-Tickets"] = tickets;
   return made;
 }
@@ -73,11 +73,13 @@ $("subscribe").addEventListener("submit", async (event) => {
   if (delivery.kind === "kafka") delivery.topic = $("target").value;
   const body = { ...draft(), validity: Number($("validity").value), delivery };
   if ($("name").value) body.name = $("name").value;
+  const before = last ?? 0;
   try {
     const made = await call("POST", "/v1/subscriptions", body);
     store.tickets = { ...store.tickets, [made.id]: made.ticket };
     $("subscribed").textContent = `Subscribed. The ticket is kept in this browser: ${made.ticket}` +
       (made.signing_key ? `; webhooks are signed with ${made.signing_key}` : "");
+    last = before; // The new one may have matched while the feed was ahead of it.
     await list();
     listen();
   } catch (error) {
@@ -132,7 +134,8 @@ async function unsubscribe(id, ticket) {
 // -- the feed: server-sent events, read by fetch, so that tickets travel in headers and never in an address
 
 let stop = new AbortController();
-let last = null;
+let last = null; // the number to resume after; it grows only, but for a new subscription
+const shown = new Set();
 async function listen() {
   stop.abort();
   stop = new AbortController();
@@ -149,8 +152,11 @@ async function listen() {
         const parts = (rest + value).split("\n\n");
         rest = parts.pop();
         for (const part of parts) {
-          const data = part.split("\n").find((line) => line.startsWith("data: {\"seq\""));
+          const lines = part.split("\n");
+          const data = lines.find((line) => line.startsWith("data: {\"seq\""));
+          const id = lines.find((line) => line.startsWith("id: "));
           if (data) show(JSON.parse(data.slice(6)));
+          if (id) last = Number(id.slice(4));
         }
       }
     } catch (error) { if (signal.aborted) return; }
@@ -159,8 +165,9 @@ async function listen() {
 }
 
 function show(note) {
-  if (last !== null && note.seq <= last) return;
-  last = note.seq;
+  if (shown.has(note.seq)) return;
+  shown.add(note.seq);
+  if (shown.size > 20000) shown.delete(shown.values().next().value);
   counts.set(note.subscription, (counts.get(note.subscription) || 0) + 1);
   const row = document.querySelector(`#mine tr[data-id="${CSS.escape(note.subscription)}"] .count`);
   if (row) row.textContent = String(counts.get(note.subscription));
