@@ -138,6 +138,18 @@ def test_the_page_shows_every_match_of_two_subscriptions(broker: Running, browse
     assert page.texts("#mine .count") == ["10", "10"]
 
 
+def test_the_page_shows_an_event_that_cannot_be_matched_and_why(broker: Running, browser: webdriver.Chrome) -> None:
+    with broker.client() as client:
+        client.subscribe("price < 100", stream="stock")
+    page = Page(browser, broker.url)
+    Select(page.one("stream")).select_by_visible_text("stock")
+    page.write("event", '{"price": "abc"}')
+    page.click("do-publish")
+    said = "1 cannot be matched: price: the text 'abc' is not a DOUBLE"
+    page.until(lambda: said in page.one("published").text, "the answer")
+    page.until(lambda: any("is not a DOUBLE" in t and '"abc"' in t for t in page.texts("#errors li")), "the error")
+
+
 def test_the_page_asks_nobody_else(broker: Running) -> None:
     web = Path(__file__).parents[2] / "src" / "headgate" / "broker" / "web"
     for file in web.iterdir():

@@ -250,12 +250,21 @@ class Logs:
     def last_notification(self) -> int:
         return int(self._database.value("SELECT coalesce(max(seq), 0) FROM notifications"))
 
-    def errors(self, since: int = 0, most: int = 10_000) -> list[LoggedProblem]:
-        sql = f"SELECT seq, {', '.join(_PROBLEM)}, at FROM errors WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - names above
-        found = self._database.rows(sql, (since, most))
+    def last_error(self) -> int:
+        return int(self._database.value("SELECT coalesce(max(seq), 0) FROM errors"))
+
+    def errors(
+        self, since: int | None = 0, most: int = 10_000, stream: str | None = None, longest: int = 2000
+    ) -> list[LoggedProblem]:
+        """Problems after the one numbered `since`, or the newest; of long events the first `longest` characters."""
+        columns = ", ".join(f"substr(text, 1, {longest:d})" if name == "text" else name for name in _PROBLEM)
+        of_stream, named = ("", ()) if stream is None else ("AND stream = ?", (stream,))
+        order = "DESC" if since is None else "ASC"
+        sql = f"SELECT seq, {columns}, at FROM errors WHERE seq > ? {of_stream} ORDER BY seq {order} LIMIT ?"  # noqa: S608 - names above
+        rows = self._database.rows(sql, (since or 0, *named, most))
         return [
             LoggedProblem(seq, id, stream, event, orjson.loads(names or "null"), concerned or 0, *rest)
-            for seq, id, stream, event, names, concerned, *rest in found
+            for seq, id, stream, event, names, concerned, *rest in sorted(rows)
         ]
 
     # -- micro-batches

@@ -212,7 +212,9 @@ $("do-publish").addEventListener("click", async () => {
     const stream = $("stream").value;
     if (!stream) throw new Error("choose a stream above");
     const done = await call("POST", `/v1/streams/${encodeURIComponent(stream)}/events`, given());
-    $("published").textContent = `Published ${done.accepted} to ${stream}.`;
+    $("published").textContent = `Published ${done.accepted} to ${stream}.` +
+      (done.unfit ? ` ${done.unfit} cannot be matched: ${done.problems[0].reason}` : "");
+    if (done.unfit) setTimeout(errors, 500);
   } catch (error) { $("published").textContent = `Not published: ${error.message}`; }
 });
 
@@ -235,6 +237,22 @@ $("cover").addEventListener("click", () => draw({ kind: "cover" }, "Which of my 
 $("do-tree").addEventListener("click", () => {
   try { draw({ kind: "tree", ...draft(), event: given() }, `Matching tree of ${$("text").value}`); } catch (error) { $("picture-note").textContent = error.message; }
 });
+
+// -- the error channel
+
+async function errors() {
+  const found = await call("GET", "/v1/errors?limit=20");
+  const items = found.errors.reverse().map((e) => {
+    const item = element("li", undefined, { "data-code": e.code });
+    item.append(element("strong", `${e.stream || "no stream"}, event ${e.event || "unknown"}: `), e.reason, " ");
+    item.append(element("time", new Date(e.at * 1000).toLocaleTimeString()));
+    for (const id of e.subscriptions || []) item.append(element("br"), `for ${names.get(id) || id}`);
+    if (e.text) item.append(element("br"), element("code", e.text.slice(0, 500)));
+    return item;
+  });
+  $("errors").replaceChildren(...items);
+  $("errors-empty").hidden = items.length > 0;
+}
 
 // -- plots and state
 
@@ -276,9 +294,10 @@ async function streams() {
   if (chosen) $("stream").value = chosen;
 }
 
-await Promise.allSettled([streams(), list(), stats()]);
+await Promise.allSettled([streams(), list(), stats(), errors()]);
 listen();
 setInterval(stats, 2000);
 setInterval(() => { list().catch(() => {}); }, 15000);
+setInterval(() => { errors().catch(() => {}); }, 5000);
 $("key").addEventListener("change", () => { list().catch(() => {}); listen(); });
 document.body.dataset.ready = "true";
