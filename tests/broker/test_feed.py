@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -16,6 +17,8 @@ from tests.broker.conftest import declare
 from tests.broker.running import Running, running, until
 
 from headgate.broker.client import Subscribed
+from headgate.broker.hub import Connection
+from headgate.store.logs import Notice
 
 
 @pytest.fixture
@@ -147,6 +150,59 @@ def test_a_connection_that_breaks_before_the_first_notification_resumes_where_it
     listener = Listener(fresh, [mine], since=int(began[4:]))
     assert [note["data"]["vol"] for note in listener.read(1)] == [2]
     listener.close()
+
+
+def test_pages_and_queues_of_large_events_are_small() -> None:
+    notices = [Notice(n + 1, "", "", "", "s", None, 0.0, "x" * 1_000_000, None, None, None) for n in range(150)]
+
+    async def listen() -> list[list[Notice]]:
+        since = 0
+        connection = Connection(since, [], lambda seq, most: notices[seq : seq + 1])
+        pages = connection.pages()
+        found = [await anext(pages)]
+        for notice in notices[1:]:
+            connection.put([notice])
+        assert connection.queued <= 4_000_000
+        while len(found) < 150:
+            found.append(await anext(pages))
+        return found
+
+    pages = asyncio.run(listen())
+    assert [notice.seq for page in pages for notice in page] == list(range(1, 151))
+    assert max(map(len, pages)) == 1
+
+
+def test_a_page_of_the_log_is_bounded_by_size(fresh: Running) -> None:
+    mine = subscribe(fresh, 2)
+    with fresh.client() as client:
+        for vol in range(4):
+            client.publish("stock", [{"vol": vol, "name": "x" * 900_000}])
+        until(lambda: fresh.broker.store.logs.last_notification() == 8, "the notifications")
+        logs, names = fresh.broker.store.logs, [one.id for one in mine]
+        assert len(logs.notices_of(names, 0, 1000)) == 1
+        assert logs.until(0, 1000, size=2_000_000) == 2
+        assert logs.until(0, 1000, size=1) == 1
+        pulled, since = [], 0
+        while page := client.pull(mine[0].id, mine[0].ticket, since=since, limit=1000):
+            pulled += page
+            since = page[-1]["seq"]
+    assert [note["data"]["vol"] for note in pulled] == [0, 1, 2, 3]
+
+
+def test_a_connection_that_does_not_read_for_long_is_closed(tmp_path: Path) -> None:
+    with running(tmp_path, stall_seconds=0.5) as broker:
+        declare(broker)
+        mine = subscribe(broker, 1)
+        dead = Listener(broker, mine)
+        until(lambda: len(broker.broker.hub) == 1, "the connection")
+        with broker.client() as client:
+            for vol in range(20):
+                client.publish("stock", [{"vol": vol, "name": "x" * 900_000}])
+        until(lambda: len(broker.broker.hub) == 0, "the end of the connection")
+        dead.close()
+        resumed = Listener(broker, mine, since=0)
+        assert keys(resumed.read(20)) == every(mine, range(20)), "its notifications wait for it"
+        resumed.close()
 
 
 def test_a_client_that_listens_takes_line_separators_in_a_text_for_text(fresh: Running) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from tests.broker.conftest import declare
-from tests.broker.running import Running, running
+from tests.broker.running import Running, running, until
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
@@ -128,6 +131,31 @@ def test_no_content_type_lifts_the_limit_of_a_body(broker: Running, path: str, k
         for content in (dribbled(4 << 20), b"".join(dribbled(4 << 20))):
             answer = http.post(path, content=content, headers={"Content-Type": kind})
             assert answer.status_code == 413, answer.text
+
+
+def test_bodies_that_are_too_large_together_are_put_off(tmp_path: Path) -> None:
+    with running(tmp_path, bodies_bytes=3 << 20) as broker:
+        declare(broker)
+        with ExitStack() as stack:
+            for _ in range(2):
+                stack.enter_context(unfinished(broker, 1_400_000))
+            until(lambda: published_large(broker).status_code == 503, "the third to be put off")
+        until(lambda: published_large(broker).status_code == 202, "the first two to be gone")
+
+
+@contextmanager
+def unfinished(broker: Running, size: int) -> Iterator[None]:
+    """A request that has sent so much of its body, and then waits."""
+    at = urlsplit(broker.url)
+    head = f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((at.hostname, at.port), timeout=30) as connection:
+        connection.sendall(f"{head}Content-Length: {size + 100}\r\n\r\n".encode() + b" " * size)
+        yield
+
+
+def published_large(broker: Running) -> Any:
+    with broker.http() as http:
+        return http.post(EVENTS, json={"vol": 1, "name": "x" * 900_000})
 
 
 def test_lines_may_be_longer_together_than_a_body_may_be(broker: Running) -> None:

@@ -61,6 +61,11 @@ class Connection:
                 self._size += size
         self._wake()
 
+    @property
+    def queued(self) -> int:
+        """Characters of what waits in the queue."""
+        return self._size
+
     def close(self) -> None:
         self._closed = True
         self._wake()

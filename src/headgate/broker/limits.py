@@ -33,15 +33,17 @@ class Buckets:
         return 0.0 if enough else (min(amount, size) - level) / rate
 
 
-def protocol(seconds: float) -> type[H11Protocol]:
-    """Uvicorn's protocol with a deadline for whatever a connection sends while no request is being answered.
+def protocol(seconds: float, stalled: float) -> type[H11Protocol]:
+    """Uvicorn's protocol with a deadline for whatever a connection sends while no request is being answered, and one for
+    a client that takes nothing of what is sent to it.
 
-    That is the head of a request, the first or a later one, and the rest of a body that was answered before it had
-    come. Uvicorn itself closes only connections on which nothing comes at all.
+    What comes then is the head of a request, the first or a later one, and the rest of a body that was answered before
+    it had come. Uvicorn itself closes only connections on which nothing comes at all.
     """
 
     class Deadlined(H11Protocol):
         _deadline: asyncio.TimerHandle | None = None
+        _stall: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -66,8 +68,22 @@ def protocol(seconds: float) -> type[H11Protocol]:
             self._disarm()
             super().handle_websocket_upgrade(event)
 
+        def pause_writing(self) -> None:
+            self._stall = self.loop.call_later(stalled, self.transport.abort)
+            super().pause_writing()
+
+        def resume_writing(self) -> None:
+            self._moves_again()
+            super().resume_writing()
+
+        def _moves_again(self) -> None:
+            if self._stall is not None:
+                self._stall.cancel()
+                self._stall = None
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._disarm()
+            self._moves_again()
             super().connection_lost(exc)
 
         def _answering(self) -> bool:

@@ -39,6 +39,8 @@ class Settings:
 
     # -- limits
     body_bytes: int = 16 << 20
+    bodies_bytes: int = 512 << 20
+    """Of all requests together, while they are read."""
     event_bytes: int = 1 << 20
     depth: int = 64
     batch_events: int = 50_000
@@ -46,6 +48,8 @@ class Settings:
     """The longest silence within a request."""
     body_seconds: float = 60.0
     """The longest a body may take that is not a stream."""
+    stall_seconds: float = 60.0
+    """How long a client may take nothing of what is sent to it."""
     least_rate: float = 100.0
     """Bytes a second that a body must reach once `idle_seconds` are over."""
     backlog: int = 1_000_000

@@ -22,6 +22,8 @@ STAGED = ("kind", *_MATCH, *_PROBLEM[3:])
 MATCH, ERROR = "match", "error"
 _FEW = 500
 """Values in one statement."""
+BATCH_SIZE = 64 << 20
+"""Characters of the events in a batch of matching; one event may be larger."""
 PAGE_SIZE = 1 << 20
 """Characters in a page of notices; one notice may be larger."""
 
@@ -120,10 +122,13 @@ class Logs:
             ]
         return [LoggedEvent(*r) for r in self._database.rows(f"{sql} ORDER BY id", values)]
 
-    def until(self, since: int, count: int) -> int:
-        """The id of the event `count` events after `since`, or of the last one there is."""
+    def until(self, since: int, count: int, size: int = BATCH_SIZE) -> int:
+        """The id of the event `count` events, or `size` characters, after `since`, or of the last one there is."""
         found = self._database.value(
-            "SELECT max(id) FROM (SELECT id FROM events WHERE id > ? ORDER BY id LIMIT ?) AS next", (since, count)
+            """SELECT coalesce(max(CASE WHEN total <= ? THEN id END), min(id)) FROM (
+                SELECT id, sum(length(body)) OVER (ORDER BY id) AS total FROM events WHERE id > ? ORDER BY id LIMIT ?
+            ) AS next""",
+            (size, since, count),
         )
         return since if found is None else int(found)
 

@@ -95,7 +95,7 @@ def server(settings: Settings) -> uvicorn.Server:
         application(settings),
         host=settings.host,
         port=settings.port,
-        http=protocol(settings.idle_seconds),
+        http=protocol(settings.idle_seconds, settings.stall_seconds),
         ws="websockets-sansio",
         log_config=None,
         access_log=False,

@@ -11,6 +11,7 @@ import asyncio
 import ipaddress
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,12 +33,13 @@ class Gate:
         advertised = urlsplit(settings.advertise).hostname
         names = ("localhost", settings.host, advertised, *settings.allow_hosts)
         self._names = frozenset(name.lower() for name in names if name)
+        self._held = Held()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        body = Body(scope, receive, send, self._settings)
+        body = Body(scope, receive, send, self._settings, self._held)
         scope[_BODY] = body
         try:
             self._check_site(HTTPConnection(scope))
@@ -56,6 +58,8 @@ class Gate:
                 return
             request: Any = None
             await of_refusal(request, problem)(scope, receive, send)
+        finally:
+            body.release()
 
     def _check_site(self, connection: HTTPConnection) -> None:
         host = connection.headers.get("host", "")
@@ -90,16 +94,24 @@ def _without_port(host: str) -> str:
     return host.lower().removesuffix(":80").removesuffix(":443")
 
 
+@dataclass
+class Held:
+    """Bytes of the bodies of all requests that are under way."""
+
+    bytes: int = 0
+
+
 class Body:
     """The body of a request as it comes: neither too large nor too slow, unless its reader says that it is a stream."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Settings) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, limits: Settings, held: Held) -> None:
         headers = dict(scope["headers"])
         announced = headers.get(b"content-length", b"")
         self._announced = int(announced) if announced.isdigit() else 0
         self._receive = receive
         self._send = send
         self._limits = limits
+        self._held = held
         self._began = time.monotonic()
         self._taken = 0
         self._done = False
@@ -111,8 +123,12 @@ class Body:
         await self._send(message)
 
     def stream(self) -> None:
-        """It may be as large as it likes, and take its time, as long as something comes."""
+        """It may be as large as it likes, and take its time, as long as something comes. Its reader keeps little of it."""
         self._endless = True
+
+    def release(self) -> None:
+        if not self._endless:
+            self._held.bytes -= self._taken
 
     async def receive(self) -> Message:
         if self._done:
@@ -126,7 +142,12 @@ class Body:
         except TimeoutError:
             raise Refused(408, "slow", f"nothing came for {limits.idle_seconds:g} seconds") from None
         if message["type"] == "http.request":
-            self._taken += len(message.get("body", b""))
+            size = len(message.get("body", b""))
+            self._taken += size
+            if not self._endless:
+                self._held.bytes += size
+                if self._held.bytes > limits.bodies_bytes:
+                    raise Refused(503, "busy", "too much is being published at once", "try again", wait=1.0)
             self._done = not message.get("more_body", False)
             spent = time.monotonic() - self._began
             if not self._endless and self._taken > limits.body_bytes:

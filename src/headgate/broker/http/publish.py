@@ -22,7 +22,8 @@ from headgate.store.keys import Key
 from headgate.store.publications import Publication
 
 router = APIRouter(prefix="/v1", tags=["publish"])
-_LINES = 2000
+_LINES, _LINES_SIZE = 2000, 4 << 20
+"""Lines, and bytes, that are published together."""
 _FLUSH_S = 0.2
 _MOST_TOLD = 100
 """Problems in an answer."""
@@ -116,26 +117,31 @@ class _Publishing:
 
     async def lines(self) -> PublishedOut:
         """Lines are published as they come. On a bad one the stream ends; what stands before it is published, and told."""
-        number, limits = 0, self._broker.settings
+        number, size, limits = 0, 0, self._broker.settings
         waiting: list[bodies.Event] = []
         began = time.monotonic()
 
         async def flush() -> None:
-            nonlocal began
+            nonlocal began, size
             if waiting:
                 # Each part of the stream has a key of its own: cut elsewhere, a repetition would not be one.
                 key = f"{self._key} {number}" if self._key else None
                 self._at = time.time()
                 await self.put(waiting, "\n".join(event.text for event in waiting).encode(), key)
                 waiting.clear()
-            began = time.monotonic()
+            began, size = time.monotonic(), 0
 
         try:
             async for raw in _split(self._request, limits.event_bytes):
                 number += 1
                 if raw.strip():
                     waiting.append(bodies.line(raw, number, limits))
-                if len(waiting) >= _LINES or (self._key is None and time.monotonic() - began > _FLUSH_S):
+                    size += len(raw)
+                if (
+                    len(waiting) >= _LINES
+                    or size >= _LINES_SIZE
+                    or (self._key is None and time.monotonic() - began > _FLUSH_S)
+                ):
                     await flush()
             await flush()
         except Refused as problem:
