@@ -13,7 +13,7 @@ from headgate.broker import local
 from headgate.broker.local import _Matching
 from headgate.plan import segment
 from headgate.runtime import stateless
-from headgate.spark.stateful.buckets import Bucket
+from headgate.runtime.stateful.buckets import Bucket
 
 TRADE = {"name": "string", "at": "timestamp"}
 PAIR = "SELECT a.name AS name FROM trade AS a NEXT {$2.name = $1.name} trade AS b"

@@ -21,14 +21,15 @@ from headgate.events import Decoded
 from headgate.language.tokens import tokenise
 from headgate.plan import Entry, Plan
 from headgate.plan.segment import compile_segment
+from headgate.plan.sequence_book import SequenceBook
 from headgate.results import QUARANTINED, Problem, described
 from headgate.runtime.batches import EventBatch
 from headgate.runtime.quarantine import culprits
 from headgate.runtime.rows import shown
-from headgate.spark.stateful.book import SequenceBook
-from headgate.spark.stateful.buckets import TICK, Bucket, Sent
-from headgate.spark.stateful.tasks import Tally, to_buckets
-from headgate.spark.stateful.watermark import Timing, milliseconds, ticks
+from headgate.runtime.stateful.buckets import Bucket
+from headgate.runtime.stateful.packing import TICK, Sent
+from headgate.runtime.stateful.route import Tally, to_buckets
+from headgate.runtime.stateful.watermark import Timing, milliseconds, ticks
 from headgate.store.state import StoredState
 
 log = logging.getLogger("headgate.broker")

@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -26,46 +26,22 @@ from headgate.errors import PlanError
 from headgate.language.catalogue import Catalogue
 from headgate.plan import Entry, Plan, file
 from headgate.plan.compile_context import CompileContext, Signatures
+from headgate.plan.placement import Placement, placements
 from headgate.plan.segment import collector_paused
+from headgate.runtime.gc_freeze import mark_long_lived
+from headgate.runtime.stateful.group import GLOBAL, CompiledGroup, Keys
 from headgate.schema import Kind, Path
 from headgate.sequences.engine import Index
 from headgate.sequences.saved import open_index, save_index
 from headgate.sequences.saved_columns import SavedIndex
-from headgate.spark.gc_freeze import mark_long_lived
-from headgate.spark.stateful.groups import GLOBAL, Keys, Placement, placements
 
 _KEPT = 8
 _MOST_GROUPS = 256
 _books: OrderedDict[str, SequenceBook] = OrderedDict()
 _made: dict[tuple[int, int], tuple[weakref.ref[Plan], SequenceBook]] = {}
-_groups: OrderedDict[tuple[CompileContext, str], Compiled] = OrderedDict()
+_groups: OrderedDict[tuple[CompileContext, str], CompiledGroup] = OrderedDict()
 """What was compiled last, by fingerprint: a change of the book concerns few groups."""
 _lock = threading.Lock()
-
-
-@dataclass(frozen=True, eq=False)
-class Compiled:
-    """The index of a group, in one bucket or in all. `emits` says whose matches are told here."""
-
-    group: str
-    keys: Keys
-    index: Index
-    emits: NDArray[np.bool_]
-    fingerprint: str
-    """The same for the same subscriptions over the same streams."""
-    _since: dict[tuple[tuple[str, int], ...], Index] = field(default_factory=dict, repr=False)
-
-    def needs(self, stream: str) -> frozenset[Path]:
-        return self.index.needs().get(stream, frozenset())
-
-    def activated(self, since: Mapping[str, int]) -> Index:
-        """The index in which some subscriptions see only what comes after a time."""
-        mine = tuple(sorted((name, since[name]) for name in self.index.names if name in since))
-        if not mine:
-            return self.index
-        if mine not in self._since:
-            self._since[mine] = self.index.activated(dict(mine))
-        return self._since[mine]
 
 
 @file.know
@@ -90,7 +66,7 @@ class SavedBook:
     groups: tuple[SavedGroup, ...]
 
 
-Groups = Mapping[tuple[str, int], Callable[[], Compiled]]
+Groups = Mapping[tuple[str, int], Callable[[], CompiledGroup]]
 """By group and bucket; the bucket is -1 where all have the same index."""
 
 
@@ -113,7 +89,7 @@ class SequenceBook:
         self._catalogue = catalogue
         self._labels = labels
         self._groups = groups
-        self._compiled: dict[tuple[str, int], Compiled] = {}
+        self._compiled: dict[tuple[str, int], CompiledGroup] = {}
         self._needed: dict[tuple[str, str | None], frozenset[Path]] = {}
 
     @classmethod
@@ -154,9 +130,9 @@ class SequenceBook:
         catalogue = Catalogue(operators=Signatures(context.registry), **parts)
         bind, static = context.bind(catalogue), context.static(catalogue)
 
-        def opened(saved: SavedGroup) -> Compiled:
+        def opened(saved: SavedGroup) -> CompiledGroup:
             index = open_index(saved.index, file.decode, bind, static)
-            return Compiled(saved.group, saved.keys, index, saved.emits, saved.fingerprint)
+            return CompiledGroup(saved.group, saved.keys, index, saved.emits, saved.fingerprint)
 
         names = book.names.to_pylist()
         labels = dict(zip(names, book.labels.to_pylist(), strict=True))
@@ -177,7 +153,7 @@ class SequenceBook:
     def groups(self) -> list[str]:
         return sorted({group for group, _ in self._groups})
 
-    def compiled(self, group: str, bucket: int) -> Compiled | None:
+    def compiled(self, group: str, bucket: int) -> CompiledGroup | None:
         """The index of a group in a bucket; None if the group has nothing there."""
         key = (group, bucket if group == GLOBAL else -1)
         if key not in self._groups:
@@ -242,7 +218,7 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
     streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
     base = tuple(sorted(repr(s) for s in streams.values()))
 
-    def compiled(key: tuple[str, int]) -> Compiled:
+    def compiled(key: tuple[str, int]) -> CompiledGroup:
         mine = dealt[key]
         numbers = sorted({m for i in mine for m in homes[i].members})
         told = set(mine)
@@ -254,7 +230,7 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
         if known is None:
             index = Index([placed[n] for n in numbers], context.static(catalogue), streams=streams)
             emits = np.array([n in told for n in numbers], np.bool_)
-            known = Compiled(key[0], homes[mine[0]].keys, index, emits, fingerprint)
+            known = CompiledGroup(key[0], homes[mine[0]].keys, index, emits, fingerprint)
             _groups[context, fingerprint] = known
             while len(_groups) > _MOST_GROUPS:
                 _groups.popitem(last=False)

@@ -25,32 +25,20 @@ from headgate.columns import Column, Columns
 from headgate.errors import PlanError, UsageError
 from headgate.results import Problem, Problems, id_texts, problem_rows, with_errors
 from headgate.runtime.rows import shown
+from headgate.runtime.stateful.group import CompiledGroup, GroupedSequences
+from headgate.runtime.stateful.packing import EVENTS, TICK, Packed, Sent, pack, unpack
+from headgate.runtime.stateful.pages import Choose, EventIds, Page, Pages, decode
+from headgate.runtime.stateful.route import hashes
+from headgate.runtime.stateful.state_storage import StateStorage
+from headgate.runtime.stateful.watermark import Time, Timing, lateness
 from headgate.schema import Kind, Type
 from headgate.sequences.engine import Session
 from headgate.sequences.matches import Matches
-from headgate.spark.stateful.book import Compiled, SequenceBook
-from headgate.spark.stateful.packing import Packed, pack, unpack
-from headgate.spark.stateful.pages import Choose, EventIds, Page, Pages, decode
-from headgate.spark.stateful.route import hashes
-from headgate.spark.stateful.state_storage import StateStorage
-from headgate.spark.stateful.watermark import Time, Timing, lateness
 
 FORMAT = 1
-EVENTS, TICK, ROWS = "events", "tick", "rows"
 BOOK = "book"
 _EVER = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 REBUCKET = "headgate run CONFIG --rebucket"
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A row from the stateless pass: events for a group, the latest time of a stream, or rows that are done."""
-
-    kind: str
-    stream: str = ""
-    group: str = ""
-    latest: int | None = None
-    payload: bytes = b""
 
 
 @dataclass
@@ -165,7 +153,7 @@ class Bucket:
 
     def advance(
         self,
-        book: SequenceBook,
+        book: GroupedSequences,
         sent: Iterable[Sent],
         timing: Timing,
         kept: StateStorage,
@@ -219,7 +207,7 @@ class Bucket:
                 said["idle"] = idle
         return said
 
-    def _follow(self, book: SequenceBook, kept: StateStorage, outcome: Outcome) -> None:
+    def _follow(self, book: GroupedSequences, kept: StateStorage, outcome: Outcome) -> None:
         """Takes up the book of this batch; newcomers begin after the latest event so far."""
         if book.identity == self.book:
             return
@@ -243,7 +231,13 @@ class Bucket:
                 kept.put_waiting(chunk.key, None)
 
     def _timely(
-        self, arrived: Sequence[Packed], made: Compiled, before: int | None, timing: Timing, now: int, outcome: Outcome
+        self,
+        arrived: Sequence[Packed],
+        made: CompiledGroup,
+        before: int | None,
+        timing: Timing,
+        now: int,
+        outcome: Outcome,
     ) -> list[tuple[Packed, Any]]:
         """The events that are neither late nor far in the future, each with its time; the others are told."""
         timely = []
@@ -281,8 +275,8 @@ class Bucket:
     def _group(
         self,
         group: _Group,
-        made: Compiled,
-        book: SequenceBook,
+        made: CompiledGroup,
+        book: GroupedSequences,
         events: list[tuple[Packed, Any]],
         before: int | None,
         now_open: int | None,
@@ -320,7 +314,7 @@ class Bucket:
         kept.put_waiting(key, pack(events, events.columns.columns))
 
     def _waited(
-        self, group: _Group, made: Compiled, before: int | None, now_open: int, kept: StateStorage
+        self, group: _Group, made: CompiledGroup, before: int | None, now_open: int, kept: StateStorage
     ) -> Iterable[Packed]:
         """The waiting events whose time has come."""
         rest = []
@@ -346,7 +340,7 @@ class Bucket:
 
     # -- dealt out anew
 
-    def take_up(self, made: Compiled, pages: Sequence[tuple[Page, Choose]], rows: int, kept: StateStorage) -> None:
+    def take_up(self, made: CompiledGroup, pages: Sequence[tuple[Page, Choose]], rows: int, kept: StateStorage) -> None:
         """Begins a group with chosen runs of other buckets; row numbers go on from `rows`."""
         group = self.groups[made.group] = _Group(made.group, made.fingerprint, rows)
         group.session = made.activated(self.since).session()
@@ -355,7 +349,7 @@ class Bucket:
         for number, data in group.pages.changed(group.session, group.ids, everything=True):
             kept.put_page(page_key(group.name, number), data)
 
-    def put_off(self, made: Compiled, events: Packed, kept: StateStorage) -> None:
+    def put_off(self, made: CompiledGroup, events: Packed, kept: StateStorage) -> None:
         """Lets events of other buckets wait, as far as they are not done."""
         time = _times(events, made)
         left = np.flatnonzero(time >= self.time.open) if self.time.open is not None else np.arange(len(time))
@@ -363,7 +357,7 @@ class Bucket:
             self._wait(self.groups[made.group], events.take(left), time[left], kept)
 
     def _session(
-        self, group: _Group, made: Compiled, before: int | None, kept: StateStorage, outcome: Outcome
+        self, group: _Group, made: CompiledGroup, before: int | None, kept: StateStorage, outcome: Outcome
     ) -> Session:
         """The session of a group: the one in memory, or one made from its pages."""
         if group.session is not None and group.fingerprint == made.fingerprint:
@@ -384,8 +378,8 @@ class Bucket:
         self,
         group: _Group,
         session: Session,
-        made: Compiled,
-        book: SequenceBook,
+        made: CompiledGroup,
+        book: GroupedSequences,
         due: list[Packed],
         now_open: int,
         outcome: Outcome,
@@ -425,7 +419,7 @@ class Bucket:
         session.errors.clear()
         return problem_rows(problems.listed(), ids.take(np.array(list(numbers), np.int64)))
 
-    def _matches(self, found: Matches, made: Compiled, book: SequenceBook, ids: EventIds) -> pa.Table | None:
+    def _matches(self, found: Matches, made: CompiledGroup, book: GroupedSequences, ids: EventIds) -> pa.Table | None:
         told = np.flatnonzero(made.emits[found.subscription])
         if not len(told):
             return None
@@ -443,7 +437,7 @@ def page_key(group: str, page: int) -> str:
     return f"{group}/{page}"
 
 
-def _filled(columns: Columns, made: Compiled) -> Columns:
+def _filled(columns: Columns, made: CompiledGroup) -> Columns:
     """With what was not sent: events that wait were sent before some newcomer came, who does not see them anyway."""
     schema = made.index.streams[columns.stream]
     lacking = {p: schema.get(p) for p in made.needs(columns.stream) if columns.get(p) is None}
@@ -456,6 +450,6 @@ def _filled(columns: Columns, made: Compiled) -> Columns:
     return replace(columns, columns={**columns.columns, **empty})
 
 
-def _times(events: Packed, made: Compiled) -> Any:
+def _times(events: Packed, made: CompiledGroup) -> Any:
     schema = made.index.streams[events.columns.stream]
     return np.asarray(events.columns[schema.time[-1]].values, np.int64)
