@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -60,7 +60,10 @@ class SavedGroup:
 class SavedBook:
     buckets: int
     names: Any
-    """Arrow, as are the digests and the labels."""
+    """Arrow, as is all that follows for each of them."""
+    texts: Any
+    """With the modes, for whoever must compile some of them again."""
+    modes: Any
     digests: Any
     labels: Any
     groups: tuple[SavedGroup, ...]
@@ -75,6 +78,7 @@ class SequenceBook:
         self,
         buckets: int,
         catalogue: Catalogue,
+        entries: Mapping[str, Entry],
         digests: Mapping[str, str],
         labels: Mapping[str, str],
         groups: Groups,
@@ -87,6 +91,7 @@ class SequenceBook:
         """By name: what makes a subscription the same one as before, its text, its mode and its group."""
         self.streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
         self._catalogue = catalogue
+        self._entries = entries
         self._labels = labels
         self._groups = groups
         self._compiled: dict[tuple[str, int], CompiledGroup] = {}
@@ -114,6 +119,8 @@ class SequenceBook:
         book = SavedBook(
             self.buckets,
             pa.array(names, pa.string()),
+            pa.array([self._entries[n].text for n in names], pa.string()),
+            pa.array([self._entries[n].missing for n in names], pa.string()),
             pa.array([self.digests[n] for n in names], pa.string()),
             pa.array([self._labels.get(n) for n in names], pa.string()),
             tuple(groups),
@@ -129,16 +136,22 @@ class SequenceBook:
         context = CompileContext(operators)
         catalogue = Catalogue(operators=Signatures(context.registry), **parts)
         bind, static = context.bind(catalogue), context.static(catalogue)
+        names, texts, modes = (column.to_pylist() for column in (book.names, book.texts, book.modes))
+        entries = {n: Entry(t, "", m) for n, t, m in zip(names, texts, modes, strict=True)}
 
         def opened(saved: SavedGroup) -> CompiledGroup:
             index = open_index(saved.index, file.decode, bind, static)
-            return CompiledGroup(saved.group, saved.keys, index, saved.emits, saved.fingerprint)
 
-        names = book.names.to_pylist()
+            def without(gone: Collection[str]) -> Index:
+                return context.sequences.without(gone, {n: entries[n] for n in index.names}, catalogue)
+
+            return CompiledGroup(saved.group, saved.keys, index, saved.emits, saved.fingerprint, without)
+
         labels = dict(zip(names, book.labels.to_pylist(), strict=True))
         return cls(
             book.buckets,
             catalogue,
+            entries,
             dict(zip(names, book.digests.to_pylist(), strict=True)),
             {name: text for name, text in labels.items() if text is not None},
             {(g.group, g.bucket): partial(opened, g) for g in book.groups},
@@ -228,9 +241,14 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
         fingerprint = state.hexdigest()
         known = _groups.get((context, fingerprint))
         if known is None:
-            index = Index([placed[n] for n in numbers], context.static(catalogue), streams=streams)
+            mine_and_read = {placed[n].name: entries[placed[n].name] for n in numbers}
+
+            def without(gone: Collection[str]) -> Index:
+                return context.sequences.without(gone, mine_and_read, catalogue)
+
+            index = context.sequences.compiled([placed[n] for n in numbers], catalogue)
             emits = np.array([n in told for n in numbers], np.bool_)
-            known = CompiledGroup(key[0], homes[mine[0]].keys, index, emits, fingerprint)
+            known = CompiledGroup(key[0], homes[mine[0]].keys, index, emits, fingerprint, without)
             _groups[context, fingerprint] = known
             while len(_groups) > _MOST_GROUPS:
                 _groups.popitem(last=False)
@@ -239,7 +257,7 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
     labels = {n: orjson.dumps(e.labels).decode() for n, e in entries.items() if e.labels}
     groups = {key: partial(compiled, key) for key in dealt}
     at = {s.name: home for s, home in zip(placed, homes, strict=True)}
-    return SequenceBook(buckets, catalogue, digests, labels, groups, at)
+    return SequenceBook(buckets, catalogue, entries, digests, labels, groups, at)
 
 
 def opened(key: str, make: Callable[[], SequenceBook]) -> SequenceBook:

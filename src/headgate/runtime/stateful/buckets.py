@@ -13,7 +13,7 @@ its first batch: all later ones were sent by a pass that knew it. Every bucket w
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +24,8 @@ import pyarrow as pa
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError, UsageError
 from headgate.results import Problem, Problems, id_texts, problem_rows, with_errors
-from headgate.runtime.rows import shown
+from headgate.runtime.rows import SequenceMatches, shown
+from headgate.runtime.sequences import Batch, feed
 from headgate.runtime.stateful.group import CompiledGroup, GroupedSequences
 from headgate.runtime.stateful.packing import EVENTS, TICK, Packed, Sent, pack, unpack
 from headgate.runtime.stateful.pages import Choose, EventIds, Page, Pages, decode
@@ -32,8 +33,7 @@ from headgate.runtime.stateful.route import hashes
 from headgate.runtime.stateful.state_storage import StateStorage
 from headgate.runtime.stateful.watermark import Time, Timing, lateness
 from headgate.schema import Kind, Type
-from headgate.sequences.engine import Session
-from headgate.sequences.matches import Matches
+from headgate.sequences.engine import Index, Session
 
 FORMAT = 1
 BOOK = "book"
@@ -104,6 +104,9 @@ class Bucket:
         self.since: dict[str, int] = {}
         self.known: dict[str, str] = {}
         """The subscriptions there were, each with its digest."""
+        self.aside: dict[str, str] = {}
+        """The subscriptions that were set aside because of a defect, each with the reason. Not part of the state: another
+        process, or another book, tries them again."""
         self.stamp = ""
         self.alarm: int | None = None
         """When this bucket will be asked again, in processing time, should nothing come."""
@@ -179,6 +182,7 @@ class Bucket:
             if made is None:
                 self._drop(name, kept)
                 continue
+            made = made.without(self.aside)
             group = self.groups.setdefault(name, _Group(name))
             events = self._timely(arrived.get(name, ()), made, before, timing, now, outcome)
             self._group(group, made, book, events, before, now_open, kept, outcome, final)
@@ -218,7 +222,7 @@ class Bucket:
         if latest is not None:
             outcome.activated = dict.fromkeys(fresh, latest)
             self.since.update(outcome.activated)
-        self.known, self.book = dict(known), book.identity
+        self.known, self.book, self.aside = dict(known), book.identity, {}
         kept.put_page(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}))
 
     def _drop(self, name: str, kept: StateStorage) -> None:
@@ -300,9 +304,11 @@ class Bucket:
             return
         session = self._session(group, made, before, kept, outcome)
         if now_open is not None:
-            outcome.tables += self._feed(group, session, made, book, due, now_open, outcome)
+            outcome.tables += self._feed(group, made, book, due, before, now_open, kept, outcome)
         if final:
             return
+        changed = changed or group.session is not session
+        session = group.session or session
         for page, data in group.pages.changed(session, group.ids, everything=changed):
             kept.put_page(page_key(group.name, page), data)
         group.ids.forget(session)
@@ -360,9 +366,18 @@ class Bucket:
         self, group: _Group, made: CompiledGroup, before: int | None, kept: StateStorage, outcome: Outcome
     ) -> Session:
         """The session of a group: the one in memory, or one made from its pages."""
-        if group.session is not None and group.fingerprint == made.fingerprint:
-            return group.session
-        session, group.ids = made.activated(self.since).session(), EventIds()
+        if group.session is None or group.fingerprint != made.fingerprint:
+            group.ids = EventIds()
+            group.session = self._restored(made.activated(self.since), group, before, kept, outcome)
+            group.fingerprint = made.fingerprint
+            group.pages.clean(group.session)
+        return group.session
+
+    def _restored(
+        self, index: Index, group: _Group, before: int | None, kept: StateStorage, outcome: Outcome
+    ) -> Session:
+        """A session with the runs that were written last."""
+        session = index.session()
         session.clock.resume(None if before is None else before - 1)
         for page in sorted(group.pages.written):
             data = kept.page(page_key(group.name, page))
@@ -370,21 +385,21 @@ class Bucket:
                 raise PlanError(f"bucket {self.number} lacks page {page} of {group.name}", "its state is damaged")
             there, found = decode(session, Page.of(data), group.ids)
             outcome.lost += there - found
-        group.session, group.fingerprint = session, made.fingerprint
-        group.pages.clean(session)
         return session
 
     def _feed(
         self,
         group: _Group,
-        session: Session,
         made: CompiledGroup,
         book: GroupedSequences,
         due: list[Packed],
+        before: int | None,
         now_open: int,
+        kept: StateStorage,
         outcome: Outcome,
     ) -> list[pa.Table]:
-        batches, decided = [], []
+        assert group.session is not None
+        batches = []
         for events in due:
             columns = _filled(events.columns, made)
             rows = group.rows + np.arange(len(events), dtype=np.int64)
@@ -392,20 +407,31 @@ class Bucket:
             key = made.keys.get(columns.stream)
             keys = np.zeros(len(rows), np.uint64) if key is None else hashes(columns[key])
             group.ids.add(rows, events.ids, keys)
-            batches.append(replace(columns, numbers=rows, identity=id_texts(events.ids)))
             # What waited while the book changed was decided by another index: it is decided again.
-            decided.append(events.slots if events.decided_by == made.fingerprint else None)
-        found = session.feed(batches, now_open, decided)
-        table = self._matches(found, made, book, group.ids)
+            decided = events.slots if events.decided_by == made.fingerprint else None
+            batches.append(Batch(replace(columns, numbers=rows, identity=id_texts(events.ids)), decided))
+
+        def without(names: Collection[str]) -> Index:
+            return made.without(names).activated(self.since)
+
+        def restored(index: Index) -> Session:
+            return self._restored(index, group, before, kept, Outcome())
+
+        fed = feed(group.session, batches, now_open, without, restored)
+        if fed.aside:
+            self.aside |= fed.aside
+            made = made.without(fed.aside)
+        group.session, group.fingerprint = fed.session, made.fingerprint
+        table = self._matches(fed.found, made, book, group.ids)
         outcome.matches += len(table) if table is not None else 0
         tables = [] if table is None else [table]
-        if session.errors:
-            tables.append(self._problems(session, batches, group.ids))
+        if fed.problems:
+            tables.append(self._problems(fed.problems, [b.columns for b in batches], group.ids))
         return tables
 
-    def _problems(self, session: Session, batches: Sequence[Columns], ids: EventIds) -> pa.Table:
+    def _problems(self, found: Sequence[Problem], batches: Sequence[Columns], ids: EventIds) -> pa.Table:
         """Events at which an operator failed or a quota dropped runs. Groups that share an event give its error one id."""
-        wanted = [p.event for p in session.errors]
+        wanted = [p.event for p in found]
         places = {
             (b.stream, int(b.row_numbers[row])): (b, int(row))
             for b in batches
@@ -413,17 +439,17 @@ class Bucket:
         }
         numbers = {row: i for i, row in enumerate(dict.fromkeys(wanted))}
         problems = Problems()
-        for p in session.errors:
+        for p in found:
             at = places.get((p.stream, p.event))
             problems.add([replace(p, event=numbers[p.event], text="" if at is None else shown(*at))])
-        session.errors.clear()
         return problem_rows(problems.listed(), ids.take(np.array(list(numbers), np.int64)))
 
-    def _matches(self, found: Matches, made: CompiledGroup, book: GroupedSequences, ids: EventIds) -> pa.Table | None:
-        told = np.flatnonzero(made.emits[found.subscription])
-        if not len(told):
+    def _matches(
+        self, found: SequenceMatches, made: CompiledGroup, book: GroupedSequences, ids: EventIds
+    ) -> pa.Table | None:
+        told, table = np.flatnonzero(made.emits[found.matches.subscription]), found.table
+        if not len(told) or table is None:
             return None
-        table = found.to_arrow()
         if len(told) < len(table):
             table = table.take(told)
         events = ids.take(table.column("event").to_numpy())

@@ -6,11 +6,12 @@ A *keyed* group has one index, the same in every bucket, for the value of its ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from headgate.schema import Path, Schema
@@ -31,7 +32,11 @@ class CompiledGroup:
     emits: NDArray[np.bool_]
     fingerprint: str
     """The same for the same subscriptions over the same streams."""
+    compile: Callable[[Collection[str]], Index]
+    """The index without some subscriptions, compiled apart. What PUBLISHes stays, for others may read it."""
     _since: dict[tuple[tuple[str, int], ...], Index] = field(default_factory=dict, repr=False)
+    _reduced: dict[tuple[str, ...], CompiledGroup] = field(default_factory=dict, repr=False)
+    """What was last asked for without some."""
 
     def needs(self, stream: str) -> frozenset[Path]:
         return self.index.needs().get(stream, frozenset())
@@ -44,6 +49,24 @@ class CompiledGroup:
         if mine not in self._since:
             self._since[mine] = self.index.activated(dict(mine))
         return self._since[mine]
+
+    def without(self, names: Collection[str]) -> CompiledGroup:
+        """The group without some of its subscriptions."""
+        gone = tuple(sorted(set(self.index.names).intersection(names)))
+        if not gone:
+            return self
+        if gone not in self._reduced:
+            index = self.compile(gone)
+            emitting = {self.index.names[i] for i in np.flatnonzero(self.emits)}
+            emits = np.array([name in emitting for name in index.names], np.bool_)
+            fingerprint = f"{self.fingerprint} without {xxhash.xxh3_64_hexdigest(repr(gone).encode())}"
+
+            def compile(more: Collection[str]) -> Index:
+                return self.compile({*gone, *more})
+
+            self._reduced.clear()
+            self._reduced[gone] = CompiledGroup(self.group, self.keys, index, emits, fingerprint, compile)
+        return self._reduced[gone]
 
 
 class GroupedSequences(Protocol):

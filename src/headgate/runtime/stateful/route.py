@@ -7,6 +7,7 @@ only its columns travel, and one row carries all events of a batch for one group
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +28,7 @@ from headgate.sequences.identities import mixed
 from headgate.sequences.memory import Lists
 from headgate.sequences.static import StaticIndex
 
+log = logging.getLogger("headgate.runtime")
 Mask = NDArray[np.bool_]
 _NULL, _NAN = np.uint64(0x5851F42D4C957F2D), np.uint64(0x14057B7EF767814F)
 
@@ -110,13 +112,13 @@ def parcels(book: GroupedSequences, events: Dated, ids: Any) -> Iterator[Parcel]
             for bucket in range(book.buckets):
                 made = book.compiled(group, bucket)
                 if made is not None:
-                    mask, slots = routed(made, asked)
+                    mask, slots = _routed(made, asked)
                     yield from _parcel(book, made, bucket, events, ids, np.flatnonzero(mask), slots, told)
             continue
         made = book.compiled(group, 0)
         if made is None or columns.stream not in made.keys:
             continue
-        mask, slots = routed(made, asked)
+        mask, slots = _routed(made, asked)
         rows = np.flatnonzero(mask)
         where = buckets_of(columns[made.keys[columns.stream]].take(rows), book.buckets)
         order = np.argsort(where, kind="stable")
@@ -165,6 +167,15 @@ def _parcel(
 
 def _only(columns: Columns, paths: frozenset[Path]) -> Columns:
     return Columns(columns.stream, columns.rows, {p: columns[p] for p in paths if columns.get(p) is not None})
+
+
+def _routed(made: CompiledGroup, columns: Columns) -> tuple[Mask, Lists | None]:
+    """As `routed`. If the engine raises, the bucket gets all events: it finds the cause, and decides the others."""
+    try:
+        return routed(made, columns)
+    except Exception:
+        log.exception("static predicates failed on stream %s; its buckets decide them", columns.stream)
+        return np.ones(columns.rows, np.bool_), None
 
 
 def routed(made: CompiledGroup, columns: Columns) -> tuple[Mask, Lists | None]:
