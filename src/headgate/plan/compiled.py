@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -35,7 +35,7 @@ from headgate.language.forms import cut_text
 from headgate.match.residual import LateIndex
 from headgate.plan import file
 from headgate.plan.compile_context import CompileContext, Signatures
-from headgate.plan.segment import Entry, Segment, collector_paused, compile_segment
+from headgate.plan.segment import Entry, Family, Segment, collector_paused, compile_segment
 from headgate.plan.sequences import Living
 from headgate.results import Problems
 from headgate.runtime.book import CompiledSegment, Part
@@ -120,6 +120,11 @@ class Plan:
             if len(slots):
                 living.append((segment, slots))
         return self.context.sequences.index(living, self.catalogue)
+
+    def sequences_without(self, names: Collection[str]) -> Index:
+        """The sequences without some of them, compiled apart."""
+        found = {n: e for n, e in _alive(self.segments, self.dead) if e.family is Family.SEQUENCE}
+        return self.context.sequences.without(names, found, self.catalogue)
 
     def __len__(self) -> int:
         return sum(len(s) - (0 if d is None else int(d.sum())) for s, d in zip(self.segments, self.dead, strict=True))
@@ -287,7 +292,7 @@ class Plan:
 
     def names(self) -> Iterator[str]:
         """The living subscriptions."""
-        return (name for name, _ in _alive(list(self.segments), list(self.dead)))
+        return (name for name, _ in _alive(self.segments, self.dead))
 
     # -- files
 
@@ -362,7 +367,7 @@ def _holds_events(key: Any, value: Any) -> bool:
     return isinstance(key, str) and hasattr(value, "columns")  # an Arrow table or a frame
 
 
-def _alive(segments: list[Segment], dead: list[Dead | None]) -> Iterator[tuple[str, Entry]]:
+def _alive(segments: Sequence[Segment], dead: Sequence[Dead | None]) -> Iterator[tuple[str, Entry]]:
     for segment, mask in zip(segments, dead, strict=True):
         for slot in range(len(segment)) if mask is None else np.flatnonzero(~mask):
             yield segment.names[int(slot)].as_py(), segment.entry(int(slot))

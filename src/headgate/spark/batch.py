@@ -30,13 +30,13 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 
 from headgate import Plan, Subscriptions, UsageError
 from headgate.language.catalogue import nearest
+from headgate.plan.sequence_book import SequenceBook
 from headgate.results import row_schema
 from headgate.runtime.batches import EVENT
 from headgate.schema import Path, Schema
 from headgate.spark.frame import EVERY, EventId, routed, selected
 from headgate.spark.shards import SHARD_SIZE, parted
 from headgate.spark.ship import Shipment, ship
-from headgate.spark.stateful.book import SequenceBook
 from headgate.spark.stateful.settings import BUCKETS, Delay, timing_of
 from headgate.spark.stateful.step import Stateful, on_batch, on_stream
 from headgate.spark.worker import Matching

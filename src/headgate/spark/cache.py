@@ -24,7 +24,7 @@ import xxhash
 from headgate.errors import EnvironmentProblem, PlanError
 from headgate.operators import operator_pickling
 from headgate.plan import Plan
-from headgate.spark.gc_freeze import mark_long_lived
+from headgate.runtime.gc_freeze import mark_long_lived
 
 FOLDER = "HEADGATE_CACHE"
 """The environment variable that names the folder; by default one of this user in the folder for temporary files."""

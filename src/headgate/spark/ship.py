@@ -28,10 +28,10 @@ from pyspark.sql import SparkSession
 
 from headgate.operators import operator_pickling
 from headgate.plan import Plan
+from headgate.plan.sequence_book import SequenceBook
 from headgate.spark import cache, learned
 from headgate.spark.cache import Fetch, Filed
 from headgate.spark.session import is_connect, is_local
-from headgate.spark.stateful.book import SequenceBook
 from headgate.store import Store
 
 SETTING = "spark.headgate.plans"

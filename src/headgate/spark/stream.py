@@ -32,7 +32,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType
 
 from headgate.errors import UsageError
+from headgate.plan.sequence_book import SequenceBook
 from headgate.runtime.batches import BODY, EVENT
+from headgate.runtime.stateful.buckets import REBUCKET
+from headgate.runtime.stateful.watermark import Timing
 from headgate.schema import Schema
 from headgate.spark.batch import Shipped, matched, matches_schema, split
 from headgate.spark.checkpoint import Claim, claim, claimed
@@ -44,11 +47,8 @@ from headgate.spark.shards import SHARD_SIZE, Parts
 from headgate.spark.ship import packed_operators, ship
 from headgate.spark.sinks import Each, Notifications, Sink, sink_of
 from headgate.spark.stateful.batch_report import account
-from headgate.spark.stateful.book import SequenceBook
-from headgate.spark.stateful.buckets import REBUCKET
 from headgate.spark.stateful.settings import BUCKETS, Delay, timing_of
 from headgate.spark.stateful.step import Stateful, on_stream
-from headgate.spark.stateful.watermark import Timing
 from headgate.spark.versions import Following, Publisher
 from headgate.store import Store
 

@@ -21,13 +21,13 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import EnvironmentProblem, HeadgateError
 from headgate.operators import operator_pickling
+from headgate.plan.sequence_book import SequenceBook
 from headgate.spark import cache
 from headgate.spark.cache import Filed
 from headgate.spark.checkpoint import folder_of
 from headgate.spark.follow import Follower
 from headgate.spark.shards import Parts
 from headgate.spark.ship import Shipment, ship
-from headgate.spark.stateful.book import SequenceBook
 from headgate.store import Store
 
 log = logging.getLogger("headgate.spark")

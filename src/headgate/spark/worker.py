@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from headgate.errors import EventError
 from headgate.runtime.batches import NOWHERE, BatchMatcher, EventBatch
+from headgate.runtime.gc_freeze import freeze_long_lived
 from headgate.spark import learned
 from headgate.spark.frame import EVERY, STREAM
-from headgate.spark.gc_freeze import freeze_long_lived
 from headgate.spark.ship import Shipment, obtain
 
 BATCH_ROWS = 65_536
