@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,10 @@ class Seen:
     blocking: tuple[str, ...]
 
 
-def book_of(streams: Sequence[Schema], entries: Mapping[str, Entry]) -> Subscriptions:
+def book_of(streams: Mapping[str, Schema], entries: Mapping[str, Entry]) -> Subscriptions:
     """A small book of some subscriptions, with the streams of the whole."""
     made = Subscriptions()
-    for schema in streams:
+    for schema in streams.values():
         if schema.declared:
             made.stream(schema.stream, schema)
     for name, entry in entries.items():

@@ -7,8 +7,9 @@ import time
 from collections import OrderedDict
 from typing import Any
 
+import h11
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from headgate.broker.problems import Refused, of_refusal
 from headgate.broker.settings import Settings
@@ -87,31 +88,57 @@ class BodyGuard:
             if started:
                 raise
             request: Any = None
-            response = of_refusal(request, problem)
-            response.headers["Connection"] = "close"
-            await response(scope, receive, send)
+            await of_refusal(request, problem)(scope, receive, send)
 
 
 def protocol(seconds: float) -> type[H11Protocol]:
-    """Uvicorn's protocol, which closes a connection whose request has not begun within a time: headers may not dribble."""
+    """Uvicorn's protocol with a deadline for whatever a connection sends while no request is being answered.
 
-    class Patient(H11Protocol):
-        _timer: asyncio.TimerHandle | None = None
+    That is the head of a request, the first or a later one, and the rest of a body that was answered before it had
+    come. Uvicorn itself closes only connections on which nothing comes at all.
+    """
+
+    class Deadlined(H11Protocol):
+        _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._timer = self.loop.call_later(seconds, transport.close)
+            self._arm()
+
+        def data_received(self, data: bytes) -> None:
+            # Before uvicorn looks at it: what comes may be a whole request, which disarms the deadline.
+            self._arm()
+            super().data_received(data)
 
         def handle_events(self) -> None:
             super().handle_events()
-            begun: Any = self.cycle
-            if begun is not None and self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            if self._answering():
+                self._disarm()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.conn.their_state is h11.SEND_BODY:
+                self._arm()
+
+        def handle_websocket_upgrade(self, event: h11.Request) -> None:
+            self._disarm()
+            super().handle_websocket_upgrade(event)
 
         def connection_lost(self, exc: Exception | None) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
+            self._disarm()
             super().connection_lost(exc)
 
-    return Patient
+        def _answering(self) -> bool:
+            cycle: RequestResponseCycle | None = self.cycle
+            return cycle is not None and not cycle.response_complete
+
+        def _arm(self) -> None:
+            if self._deadline is None and not self._answering():
+                self._deadline = self.loop.call_later(seconds, self.transport.close)
+
+        def _disarm(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+    return Deadlined

@@ -43,7 +43,11 @@ _TITLES = {
 def answer(status: int, code: str, detail: str, headers: Any = None, **more: Any) -> Response:
     body = {"type": f"urn:headgate:{code}", "title": _TITLES.get(status, "Error"), "status": status, "detail": detail}
     body |= {"code": code, **{k: v for k, v in more.items() if v not in (None, "")}}
-    return Response(orjson.dumps(body, default=str), status, headers, MEDIA)
+    made = Response(orjson.dumps(body, default=str), status, headers, MEDIA)
+    if status == 408:
+        # The rest of the body is not waited for.
+        made.headers["Connection"] = "close"
+    return made
 
 
 def of_refusal(_request: Request, problem: Exception) -> Response:

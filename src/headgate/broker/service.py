@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from headgate.broker.delivery.kafka import Topics
 from headgate.broker.delivery.push import Channel, Pusher
 from headgate.broker.delivery.webhook import Webhooks
-from headgate.broker.hub import Hub
+from headgate.broker.hub import SUBSCRIPTION, Hub
 from headgate.broker.limits import Buckets
 from headgate.broker.local import LocalEngine
 from headgate.broker.log import Publisher
@@ -28,6 +28,7 @@ from headgate.broker.subscribing import KAFKA, PEER, PUSHED, WEBHOOK, Subscribin
 from headgate.broker.supervisor import SparkEngine
 from headgate.broker.tail import Tail
 from headgate.errors import HeadgateError
+from headgate.schema import Schema
 from headgate.store import Store
 from headgate.store.keys import Keys
 from headgate.store.logs import Notice
@@ -68,8 +69,10 @@ class Broker:
         self._book = ThreadPoolExecutor(1, "headgate-book")
         self._subscribing = Subscribing(self.store, self.tickets, settings)
         self.engine = self._engine()
-        self._streams: frozenset[str] = frozenset()
+        self._streams: Mapping[str, Schema] = {}
         self._known: dict[str, Ticket | None] = {}
+        self._counted_error = 0
+        """The number of the last event error that is counted."""
         self._window: tuple[float, Counter[str]] = (0.0, Counter())
         self._housekeeping: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -93,6 +96,7 @@ class Broker:
         self.pusher = Pusher(self.outbox, self.settings, self.numbers, self.family)
         await run_in_threadpool(self.publisher.look, now=True)
         await run_in_threadpool(self.tail.start)
+        self._counted_error = await run_in_threadpool(self.store.logs.last_error)
         self.publisher.start()
         await self._lead()
         self._housekeeping = asyncio.create_task(self._keep_house())
@@ -140,10 +144,14 @@ class Broker:
         """Do something with the book, in the thread that may."""
         return await asyncio.get_running_loop().run_in_executor(self._book, call, self._subscribing)
 
-    async def has_stream(self, name: str) -> bool:
+    async def stream(self, name: str) -> Schema | None:
         if name not in self._streams:
-            self._streams = frozenset(await self.book(lambda s: s.streams()))
-        return name in self._streams
+            self._streams = await self.book(lambda s: s.schemas())
+        return self._streams.get(name)
+
+    async def declare(self, name: str, attributes: Mapping[str, str], time: str | None) -> None:
+        await self.book(lambda s: s.declare(name, attributes, time))
+        self._streams = {}
 
     async def reading(self, call: Callable[[], T]) -> T:
         return await run_in_threadpool(call)
@@ -258,6 +266,7 @@ class Broker:
             try:
                 self.numbers.tick()
                 await run_in_threadpool(self.publisher.look, now=True)
+                await run_in_threadpool(self._count_errors)
                 await self._lead()
                 if self.leader:
                     for name in await self.book(lambda s: s.expire(time.time())):
@@ -270,11 +279,17 @@ class Broker:
             turn += 1
             await asyncio.sleep(1.0)
 
+    def _count_errors(self) -> None:
+        while page := self.store.logs.errors(self._counted_error):
+            for code, amount in Counter(problem.code for problem in page).items():
+                self.numbers.count("event_errors_total", amount, code)
+            self._counted_error = page[-1].seq
+
     def ended(self, subscription: str) -> None:
         """A subscription is gone: nobody may listen to it any more."""
         self.forget(subscription)
         self.pusher.stop(subscription)
-        self.hub.end("subscription", subscription)
+        self.hub.end((SUBSCRIPTION, subscription))
 
     def _sweep(self) -> None:
         """Forget what is old."""

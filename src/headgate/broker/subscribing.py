@@ -129,11 +129,8 @@ class Subscribing:
                 hint = "declare the stream with a TIMESTAMP as its TIME"
                 raise UsageError(f"a sequence reads {name}, whose events do not say when they happened", hint)
 
-    def streams(self) -> list[str]:
-        return self._store.streams()
-
-    def schemas(self) -> list[Schema]:
-        return list(self._store.look().streams.values())
+    def schemas(self) -> dict[str, Schema]:
+        return dict(self._store.look().streams)
 
     def entries(self, names: Sequence[str]) -> dict[str, Entry]:
         """What the book says of subscriptions that live."""

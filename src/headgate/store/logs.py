@@ -22,6 +22,8 @@ STAGED = ("kind", *_MATCH, *_PROBLEM[3:])
 MATCH, ERROR = "match", "error"
 _FEW = 500
 """Values in one statement."""
+PAGE_SIZE = 1 << 20
+"""Characters in a page of notices; one notice may be larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,11 @@ class Notice:
     published: float | None
     via: str | None
     origin: str | None
+
+    @property
+    def size(self) -> int:
+        """Characters of its event and its output."""
+        return len(self.body or "") + len(self.output or "")
 
 
 def staged(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -201,23 +208,35 @@ class Logs:
         return self._noticed(f"seq > ? AND {mine}", [since, owner], most)
 
     def _noticed(self, where: str, values: Sequence[Any], most: int) -> list[Notice]:
-        rows = self._database.rows(
-            f"""SELECT seq, id, stream, event, subscription, output, at FROM notifications
+        # Sizes first: a thousand events of a megabyte each must not be in memory at once.
+        heads = self._database.rows(
+            f"""SELECT seq, event, coalesce(length(output), 0) FROM notifications
             WHERE {where} ORDER BY seq LIMIT ?""",  # noqa: S608 - conditions of this class
             (*values, most),
         )
-        events = self._by_id({int(row[3]) for row in rows if str(row[3]).isdecimal()})
-        none = (None, None, None, None)
-        return [Notice(*row, *(events.get(int(row[3]), none) if str(row[3]).isdecimal() else none)) for row in rows]
+        sizes = self._by_id("length(body)", {event for _, event, _ in heads})
+        count, size = 0, 0
+        for _, event, output in heads:
+            size += output + sizes.get(event, (0,))[0]
+            if count and size > PAGE_SIZE:
+                break
+            count += 1
+        rows = self._database.rows(
+            f"""SELECT seq, id, stream, event, subscription, output, at FROM notifications
+            WHERE {where} ORDER BY seq LIMIT ?""",  # noqa: S608 - conditions of this class
+            (*values, count),
+        )
+        events = self._by_id("body, at, via, origin", {row[3] for row in rows})
+        return [Notice(*row, *events.get(row[3], (None, None, None, None))) for row in rows]
 
-    def _by_id(self, ids: set[int]) -> dict[int, tuple[Any, ...]]:
-        found: dict[int, tuple[Any, ...]] = {}
-        wanted = sorted(ids)
+    def _by_id(self, columns: str, ids: set[str]) -> dict[str, tuple[Any, ...]]:
+        """Columns of events by their ids; what is no id of the log has none."""
+        found: dict[str, tuple[Any, ...]] = {}
+        wanted = sorted(int(id) for id in ids if str(id).isdecimal())
         for at in range(0, len(wanted), _FEW):
             part = wanted[at : at + _FEW]
-            marks = ", ".join("?" * len(part))
-            sql = f"SELECT id, body, at, via, origin FROM events WHERE id IN ({marks})"  # noqa: S608 - marks alone
-            found.update((int(id), tuple(rest)) for id, *rest in self._database.rows(sql, part))
+            sql = f"SELECT id, {columns} FROM events WHERE id IN ({', '.join('?' * len(part))})"  # noqa: S608 - names of this class, marks
+            found.update((str(id), tuple(rest)) for id, *rest in self._database.rows(sql, part))
         return found
 
     def trim_notifications(self, before: float) -> int:
@@ -231,12 +250,21 @@ class Logs:
     def last_notification(self) -> int:
         return int(self._database.value("SELECT coalesce(max(seq), 0) FROM notifications"))
 
-    def errors(self, since: int = 0, most: int = 10_000) -> list[LoggedProblem]:
-        sql = f"SELECT seq, {', '.join(_PROBLEM)}, at FROM errors WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - names above
-        found = self._database.rows(sql, (since, most))
+    def last_error(self) -> int:
+        return int(self._database.value("SELECT coalesce(max(seq), 0) FROM errors"))
+
+    def errors(
+        self, since: int | None = 0, most: int = 10_000, stream: str | None = None, longest: int = 2000
+    ) -> list[LoggedProblem]:
+        """Problems after the one numbered `since`, or the newest; of long events the first `longest` characters."""
+        columns = ", ".join(f"substr(text, 1, {longest:d})" if name == "text" else name for name in _PROBLEM)
+        of_stream, named = ("", ()) if stream is None else ("AND stream = ?", (stream,))
+        order = "DESC" if since is None else "ASC"
+        sql = f"SELECT seq, {columns}, at FROM errors WHERE seq > ? {of_stream} ORDER BY seq {order} LIMIT ?"  # noqa: S608 - names above
+        rows = self._database.rows(sql, (since or 0, *named, most))
         return [
             LoggedProblem(seq, id, stream, event, orjson.loads(names or "null"), concerned or 0, *rest)
-            for seq, id, stream, event, names, concerned, *rest in found
+            for seq, id, stream, event, names, concerned, *rest in sorted(rows)
         ]
 
     # -- micro-batches

@@ -16,7 +16,7 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from headgate.broker import problems
-from headgate.broker.http import dry_run, notifications, pictures, publish, subscriptions, system
+from headgate.broker.http import dry_run, errors, notifications, pictures, publish, subscriptions, system
 from headgate.broker.http.models import ProblemDetails
 from headgate.broker.limits import BodyGuard, protocol
 from headgate.broker.service import Broker
@@ -53,7 +53,7 @@ def application(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.broker = broker
-    for module in (subscriptions, publish, notifications, dry_run, pictures, system):
+    for module in (subscriptions, publish, notifications, errors, dry_run, pictures, system):
         app.include_router(module.router)
     app.add_exception_handler(HTTPException, _counted(broker, problems.of_refusal))
     app.add_exception_handler(RequestValidationError, _counted(broker, problems.of_validation))

@@ -37,8 +37,7 @@ async def picture(request: Request, broker: access.Here, body: Wish) -> Response
         rows = await access.own(request, _MOST)
         entries = await broker.book(lambda s: s.entries([r.subscription for r in rows]))
         names = {r.subscription: r.name for r in rows if r.name}
-        known = {s.stream: s for s in schemas}
-        made = await broker.reading(lambda: pictures.cover(entries, known, names))
+        made = await broker.reading(lambda: pictures.cover(entries, schemas, names))
     else:
         made = await broker.reading(lambda: _drawn(body, schemas))
     return Response(made.svg(), media_type="image/svg+xml", headers=_POLICY)
