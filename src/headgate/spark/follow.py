@@ -14,16 +14,17 @@ from dataclasses import dataclass
 from headgate.errors import HeadgateError
 from headgate.spark.shards import SHARD_SIZE, Parts, Shards
 from headgate.store import Store
-from headgate.store.book import SUBSCRIPTION, follow
+from headgate.store.records import SUBSCRIPTION
+from headgate.store.replica import Replica
 from headgate.subscriptions import Subscriptions
+from headgate.subscriptions.journal import ONTOLOGY
 
 log = logging.getLogger("headgate.spark")
 
 
 @dataclass
 class _State:
-    version: int
-    book: Subscriptions
+    replica: Replica
     shards: Shards
     parts: Parts
 
@@ -41,31 +42,35 @@ class Follower:
 
     def at(self, version: int) -> Parts:
         """The plans of the book at a version."""
-        if self._rebuilt is not None and self._rebuilt.version <= version:
+        if self._rebuilt is not None and self._rebuilt.replica.version <= version:
             self._state, self._rebuilt = self._rebuilt, None
         if self._state is None:
             self._state = self._load(version)
-        if version < self._state.version:
+        if version < self._state.replica.version:
             return self._load(version).parts
-        if version > self._state.version:
-            self._advance(self._state, version)
+        if version > self._state.replica.version:
+            self._state = self._advance(self._state, version)
         return self._state.parts
 
     def book(self) -> Subscriptions | None:
-        return self._state.book if self._state else None
+        return self._state.replica.book if self._state else None
 
     def _load(self, version: int) -> _State:
-        book = self._store.book(version)
-        made = Shards(book, self._shard, stateless=self._stateless)
-        return _State(version, book, made, made.parts())
+        replica = self._store.replica(version)
+        made = Shards(replica.book, self._shard, stateless=self._stateless)
+        return _State(replica, made, made.parts())
 
-    def _advance(self, state: _State, version: int) -> None:
-        changes = follow(self._store, state.book, state.version, version)
+    def _advance(self, state: _State, version: int) -> _State:
+        changes = self._store.follow(state.replica, version)
+        if changes is None or any(change.kind == ONTOLOGY for change in changes):
+            # What the large plans were compiled with is gone, or means something else now.
+            return self._load(version)
         state.shards.changed([change.name for change in changes if change.kind == SUBSCRIPTION])
-        state.version, state.parts = version, state.shards.parts()
+        state.parts = state.shards.parts()
         if state.shards.grown and self._rebuilding is None:
             self._rebuilding = threading.Thread(target=self._rebuild, args=(version,), daemon=True)
             self._rebuilding.start()
+        return state
 
     def _rebuild(self, version: int) -> None:
         try:

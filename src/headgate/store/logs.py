@@ -24,6 +24,8 @@ _FEW = 500
 """Values in one statement."""
 PAGE_SIZE = 1 << 20
 """Characters in a page of notices; one notice may be larger."""
+_BATCHES = 100
+"""Of each query, so many of the versions of its batches are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +274,8 @@ class Logs:
     def version_of(self, query: str, batch: int, version: int) -> int:
         """The version that a micro-batch uses: `version` if it has none yet, else the one it had the first time."""
         self._database.execute(
-            "INSERT INTO batches (query, batch, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (query, batch, version),
+            "INSERT INTO batches (query, batch, version, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (query, batch, version, time.time()),
         )
         found = self._database.value("SELECT version FROM batches WHERE query = ? AND batch = ?", (query, batch))
         return int(found)
@@ -281,3 +283,16 @@ class Logs:
     def recorded(self, query: str, batch: int) -> int | None:
         found = self._database.value("SELECT version FROM batches WHERE query = ? AND batch = ?", (query, batch))
         return None if found is None else int(found)
+
+    def last_batch(self, query: str) -> int | None:
+        """The number of the newest batch that a query has begun."""
+        found = self._database.value("SELECT max(batch) FROM batches WHERE query = ?", (query,))
+        return None if found is None else int(found)
+
+    def forget_batches(self) -> None:
+        """Spark does only the last batch of a query again."""
+        self._database.execute(
+            """DELETE FROM batches WHERE batch <
+            (SELECT max(b.batch) FROM batches b WHERE b.query = batches.query) - ?""",
+            (_BATCHES,),
+        )
