@@ -163,14 +163,16 @@ class _Matching:
     def _plan(self) -> Plan:
         """The plan of the book. What cannot be compiled is left out, and its owner told."""
         try:
-            return self._replica.book.compile()
+            plan = self._replica.book.compile()
         except Exception as error:  # noqa: BLE001 - one text must not stop the others
             names = [name for name in self._replica.book if not self._replica.book[name].paused]
             bad = culprits(len(names), lambda some: self._replica.book.part(names[some.start : some.stop]), error)
             for i, why in bad.items():
                 self._replica.book.remove(names[i])
                 self._alarm(names[i], f"it cannot be compiled: {described(why)}")
-            return self._replica.book.compile()
+            plan = self._replica.book.compile()
+        plan.context.engine.run_apart()
+        return plan
 
     def _alarm(self, name: str, reason: str) -> None:
         log.error("subscription %s is left out: %s", name, reason)

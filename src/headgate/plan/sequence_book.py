@@ -134,6 +134,7 @@ class SequenceBook:
         if not isinstance(book, SavedBook):
             raise PlanError(f"{os.fspath(path)} has no sequences for Spark", "it was written by something else")
         context = CompileContext(operators)
+        context.engine.run_apart()
         catalogue = Catalogue(operators=Signatures(context.registry), **parts)
         bind, static = context.bind(catalogue), context.static(catalogue)
         names, texts, modes = (column.to_pylist() for column in (book.names, book.texts, book.modes))

@@ -94,6 +94,7 @@ def plan(filed: Filed, fetches: Sequence[tuple[str, Fetch]], operators: bytes = 
     found = _opened.get(key)
     if found is None:
         found = _opened[key] = Plan.open(path(filed, fetches), operator_pickling.unpack(operators) if operators else ())
+        found.context.engine.run_apart()
         mark_long_lived()
         while len(_opened) > _OPEN_PLANS:
             _opened.popitem(last=False)
