@@ -29,8 +29,7 @@ from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.segment import collector_paused
 from headgate.schema import Kind, Path
 from headgate.sequences.engine import Index
-from headgate.sequences.saved import open_index, save_index
-from headgate.sequences.saved_columns import SavedIndex
+from headgate.sequences.saved import SavedIndex, open_index, save_index
 from headgate.spark.gc_freeze import mark_long_lived
 from headgate.spark.stateful.groups import GLOBAL, Keys, Placement, placements
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import UsageError
 from headgate.sequences.automaton import path_of
-from headgate.sequences.engine import LevelIndex
+from headgate.sequences.level_index import LevelIndex
 from headgate.sequences.runs.signatures import signature
 from headgate.spark.checkpoint import Claim, claimed
 from headgate.spark.follow import Follower
