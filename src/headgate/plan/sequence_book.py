@@ -32,8 +32,7 @@ from headgate.runtime.gc_freeze import mark_long_lived
 from headgate.runtime.stateful.group import GLOBAL, CompiledGroup, Keys
 from headgate.schema import Kind, Path
 from headgate.sequences.engine import Index
-from headgate.sequences.saved import open_index, save_index
-from headgate.sequences.saved_columns import SavedIndex
+from headgate.sequences.saved import SavedIndex, open_index, save_index
 
 _KEPT = 8
 _MOST_GROUPS = 256

@@ -60,7 +60,7 @@ def joint_predicates(automaton: Automaton, schemas: Sequence[Schema], static: St
     """Of each state that has some, by its number; `schemas` are those of the level's streams."""
     found = {}
     for state in automaton.states:
-        every = tuple(state.edges.values())
+        every = tuple(state.edges)
         asked = [(state.joint, every), (state.keep_joint, every), *((e.joint, (e,)) for e in every)]
         bodies = {joint: edges for joint, edges in asked if joint != TRUE}
         if bodies:
