@@ -32,7 +32,7 @@ def run(op: Operator, *, events: int = EVENTS, apart: bool = False, caller: Call
 
 
 def codes(outcome: Outcome) -> dict[int, Any]:
-    return {f.event: f.error.code for f in outcome.failures}
+    return {f.event: f.code for f in outcome.hits.problems}
 
 
 def test_waiting_for_a_thread_does_not_count() -> None:
@@ -71,7 +71,7 @@ def test_threads_that_hang_for_ever_are_not_made_without_end() -> None:
     release.set()
     assert len(begun) == 3
     assert [codes(outcome)[n] for n in range(5)] == ["operator.timeout"] * 3 + ["operator.stuck"] * 2
-    assert "3 earlier calls of p still hang" in str(outcome.failures[3].error)
+    assert "3 earlier calls of p still hang" in outcome.hits.problems[3].reason
 
 
 @pytest.mark.parametrize("form", ["processes", "apart"])
@@ -113,7 +113,7 @@ def test_an_operator_that_cannot_be_started_in_a_process_is_an_error_of_its_call
 
     outcome = run(p, events=2)
     assert codes(outcome) == {0: "operator.start", 1: "operator.start"}
-    assert "p cannot be started in a process: ZeroDivisionError" in str(outcome.failures[0].error)
+    assert "p cannot be started in a process: ZeroDivisionError" in outcome.hits.problems[0].reason
 
 
 def test_what_an_operator_prints_in_a_process_does_not_disturb_its_answers() -> None:

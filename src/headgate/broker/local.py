@@ -144,7 +144,7 @@ class _Matching:
         return [*said, *([{"event": "sequences", "watermark": self.sequences.open}] if self.sequences.open else [])]
 
     def _batch(self, stream: str, events: Sequence[LoggedEvent], plan: Plan) -> tuple[BatchMatcher, EventBatch]:
-        matcher = BatchMatcher(stream, [plan])
+        matcher = BatchMatcher(stream, plan)
         ids = pa.array([e.id for e in events], pa.int64())
         return matcher, matcher.decode(pa.table({EVENT: ids, BODY: pa.array([e.body for e in events], pa.string())}))
 

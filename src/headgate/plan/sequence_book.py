@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -37,7 +36,6 @@ from headgate.sequences.saved import SavedIndex, open_index, save_index
 _KEPT = 8
 _MOST_GROUPS = 256
 _books: OrderedDict[str, SequenceBook] = OrderedDict()
-_made: dict[tuple[int, int], tuple[weakref.ref[Plan], SequenceBook]] = {}
 _groups: OrderedDict[tuple[CompileContext, str], CompiledGroup] = OrderedDict()
 """What was compiled last, by fingerprint: a change of the book concerns few groups."""
 _lock = threading.Lock()
@@ -98,13 +96,14 @@ class SequenceBook:
 
     @classmethod
     def of(cls, plan: Plan, buckets: int) -> SequenceBook:
-        """The sequences of a plan. It is made once for each plan."""
-        known = _made.get((id(plan), buckets))
-        if known is None or known[0]() is not plan:
-            key = (id(plan), buckets)
+        """The sequences of a plan. It is made once as long as they stay the same."""
+        key, known = _identity(plan), plan.context.books.get(buckets)
+        if known is None or known[0] != key:
             with collector_paused():
-                known = _made[key] = weakref.ref(plan, lambda _: _made.pop(key, None)), _compile(plan, buckets)
-        return known[1]
+                known = plan.context.books[buckets] = key, _compile(plan, buckets)
+        book = known[1]
+        assert isinstance(book, cls)
+        return book
 
     def save(self, path: os.PathLike[str]) -> None:
         """Write all of it to a file, for the workers."""
@@ -211,12 +210,16 @@ class SequenceBook:
         return {name: placement.text for name, placement in self.placed.items()}
 
 
+def _identity(plan: Plan) -> str:
+    """The same for the same sequences over the same definitions."""
+    state = xxhash.xxh3_128(repr((sorted(plan.schemas.items()), plan.catalogue.meaning())).encode())
+    for segment, slots in plan.living_sequences():
+        state.update(segment.fingerprint.encode() + slots.tobytes())
+    return state.hexdigest()
+
+
 def _compile(plan: Plan, buckets: int) -> SequenceBook:
-    entries: dict[str, Entry] = {}
-    for segment, dead in zip(plan.segments, plan.dead, strict=True):
-        for slot in segment.sequence_slots.tolist():
-            if dead is None or not dead[slot]:
-                entries[segment.names[slot].as_py()] = segment.entry(slot)
+    entries = {s.names[slot].as_py(): s.entry(slot) for s, slots in plan.living_sequences() for slot in slots.tolist()}
     catalogue, context = plan.catalogue, plan.context
     placed = context.sequences.subscriptions(entries, catalogue)
     homes = placements(placed)

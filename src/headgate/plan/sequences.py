@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from headgate.errors import PlanError
 from headgate.language.catalogue import Catalogue
+from headgate.plan.deltas import due
 from headgate.plan.segment import Entry, Family, Segment, collector_paused
 from headgate.sequences.automaton import QUOTA
 from headgate.sequences.engine import Index
@@ -26,8 +27,6 @@ from headgate.sequences.static import Static
 Slots = NDArray[np.int32]
 Living = tuple[Segment, Slots]
 """A segment and its slots that hold living sequences."""
-LEAST, SHARE = 1000, 0.25
-"""So many, or this share of the base, may lie beside it before all is compiled anew."""
 
 
 @dataclass
@@ -81,7 +80,7 @@ class Sequences:
         beside = {n: e for n, e in last.beside.items() if n not in went} | came
         gone = last.gone | {n for n in went if n in last.numbers and n not in last.beside}
         base = last.base
-        if base is None or len(beside) + len(gone) > max(LEAST, SHARE * len(last.numbers)):
+        if base is None or due(len(last.numbers), len(beside) + len(gone)):
             return self._anew(known, catalogue)
         try:
             more = self.subscriptions(beside, catalogue)

@@ -267,8 +267,8 @@ class Session:
         found, waiting = test.hits(columns), test.waiting(columns)
         if waiting is None:
             return found.event
-        asked, undecided = waiting.ask(waiting.pairs)
-        for u in (*waiting.undecided, *undecided):
+        asked = waiting.ask(waiting.pairs)
+        for u in (*waiting.pairs.problems, *asked.problems):
             self._report(a, u.event, f"a FILTER in {union}: {u.reason}", u.code)
         return np.unique(np.concatenate([found.event, asked.event]))
 

@@ -23,7 +23,8 @@ from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
 from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.covered import cover_of
-from headgate.plan.merge import Merge, due
+from headgate.plan.deltas import beside, due
+from headgate.plan.merge import Merge
 from headgate.plan.segment import Family, collector_paused
 from headgate.predicates.modes import MODES
 from headgate.schema import Schema
@@ -337,18 +338,28 @@ class Subscriptions:
         """
         if cover is not None and cover != self._cover:
             self._cover, self._plan, self._merge = cover, None, None
-        if sample is not None:
-            self._plan, self._merge = self._sampled(sample), None
-        elif self._merge is not None and self._merge.done:
+        if sample is None:
+            return self._newest(sequences=True)
+        self._plan, self._merge = self._sampled(sample), None
+        self._changed.clear()
+        return self._plan
+
+    def compile_stateless(self) -> Plan:
+        """As `compile`, but sequences are compiled by whoever runs them: Spark does so group by group."""
+        return self._newest(sequences=False)
+
+    def _newest(self, *, sequences: bool) -> Plan:
+        if self._merge is not None and self._merge.done:
             self._merge.changed.update(self._changed)
-            self._plan, self._merge = self._merge.plan(self._entries, self._catalogue, self._context), None
+            merged = self._merge.plan(self._entries, self._catalogue, self._context, sequences=sequences)
+            self._plan, self._merge = merged, None
         else:
-            self._plan = Plan.of(
-                self._entries, self._catalogue, self._context, self._plan, list(self._changed), cover=self._cover
-            )
+            names = list(self._changed)
+            given = (self._entries, self._catalogue, self._context, self._plan, names)
+            self._plan = Plan.of(*given, cover=self._cover, sequences=sequences)
             if self._merge is not None:
                 self._merge.changed.update(self._changed)
-            elif due(self._plan):
+            elif due(len(self._plan.segments[0]), beside(self._plan.segments, self._plan.dead)):
                 self._merge = Merge(self._entries, self._catalogue, cover=self._cover)
         self._changed.clear()
         return self._plan

@@ -107,8 +107,8 @@ def last_batch(spark: SparkSession, checkpoint: str) -> int:
 def book_at(store: Store, mark: Claim, batch: int, buckets: int | None = None) -> SequenceBook:
     """The sequences as the last batch ran them."""
     version = store.logs.recorded(mark.query, batch)
-    parts = Follower(store).at(store.version if version is None else version)
-    return SequenceBook.of(parts.sequences or parts.plans[-1], buckets or mark.buckets)
+    plan = Follower(store).at(store.version if version is None else version)
+    return SequenceBook.of(plan, buckets or mark.buckets)
 
 
 def states(spark: SparkSession, checkpoint: str, mark: Claim) -> dict[int, InMemory]:

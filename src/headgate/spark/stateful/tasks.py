@@ -28,7 +28,7 @@ from headgate.spark.versions import Following
 from headgate.spark.worker import gathered, parts_of
 
 Source = Shipment | Following
-"""Plans: the same for ever, or those of the batch."""
+"""A plan: the same for ever, or that of the batch."""
 _FIELDS: list[tuple[str, Any]] = [
     ("bucket", pa.int32()),
     ("kind", pa.string()),
@@ -65,12 +65,12 @@ class Routing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shipment = shipment_of(self.source)
-        plans, gone = obtain(shipment)
+        plan = obtain(shipment)
         book = book_of(shipment, self.buckets)
 
         @cache
         def matcher(stream: str) -> BatchMatcher:
-            return BatchMatcher(stream, plans, gone, frozenset() if book is None else book.needs(stream))
+            return BatchMatcher(stream, plan, frozenset() if book is None else book.needs(stream))
 
         tally = Tally()
         context = TaskContext.get()
@@ -91,7 +91,7 @@ class Routing:
             for stream, latest in tally.latest.items():
                 rows += [(bucket, Sent(TICK, stream, latest=latest)) for bucket in range(self.buckets)]
             yield _rows(rows)
-        share(plans, shipment.operators, shipment.folder)
+        share(plan, shipment.operators, shipment.folder)
         freeze_long_lived()
 
 
