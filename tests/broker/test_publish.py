@@ -116,7 +116,7 @@ def raw(broker: Running, text: bytes) -> bytes:
 
 
 def partial_post(path: str) -> bytes:
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
     return head.encode() + b'{"vol"'
 
 
@@ -136,7 +136,7 @@ def test_a_body_that_dribbles_after_an_early_answer_is_cut_off(broker: Running) 
 
 
 def test_headers_that_dribble_in_a_later_request_are_cut_off(broker: Running) -> None:
-    whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     at = urlsplit(broker.url)
     with socket.create_connection((at.hostname, at.port), timeout=20) as connection:
         connection.sendall(whole)

@@ -1,4 +1,4 @@
-"""Limits on those who send: how fast they may publish, and how large and how slow a body may be."""
+"""Limits on those who send: how fast they may publish, and how slow a connection may be."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from collections import OrderedDict
 from typing import Any
 
 import h11
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
-
-from headgate.broker.problems import Refused, of_refusal
-from headgate.broker.settings import Settings
 
 _MOST_BUCKETS = 10_000
 
@@ -35,60 +31,6 @@ class Buckets:
         if len(self._levels) > _MOST_BUCKETS:
             self._levels.popitem(last=False)
         return 0.0 if enough else (min(amount, size) - level) / rate
-
-
-class BodyGuard:
-    """Cuts off bodies that are too large or too slow, before anybody has read them."""
-
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app = app
-        self._settings = settings
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        limits = self._settings
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        lines = "ndjson" in headers.get("content-type", "") or "jsonl" in headers.get("content-type", "")
-        began, taken, done, started = time.monotonic(), 0, False, False
-
-        async def guarded() -> Message:
-            nonlocal taken, done
-            if done:
-                # What comes after the body is the end of the connection; a stream of ours waits for it as long as it runs.
-                return await receive()
-            try:
-                message = await asyncio.wait_for(receive(), limits.idle_seconds)
-            except TimeoutError:
-                raise Refused(408, "slow", f"nothing came for {limits.idle_seconds:g} seconds") from None
-            if message["type"] == "http.request":
-                taken += len(message.get("body", b""))
-                done = not message.get("more_body", False)
-                spent = time.monotonic() - began
-                if not lines and taken > limits.body_bytes:
-                    raise Refused(413, "size", f"a body may have {limits.body_bytes:,} bytes")
-                if not done and spent > limits.idle_seconds and taken < limits.least_rate * spent:
-                    raise Refused(408, "slow", f"a body must come with {limits.least_rate:g} bytes a second")
-                if not done and not lines and spent > limits.body_seconds:
-                    raise Refused(408, "slow", f"a body may take {limits.body_seconds:g} seconds")
-            return message
-
-        async def watched(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
-        said = headers.get("content-length", "")
-        try:
-            if not lines and said.isdecimal() and int(said) > limits.body_bytes:
-                raise Refused(413, "size", f"a body may have {limits.body_bytes:,} bytes")
-            await self._app(scope, guarded, watched)
-        except Refused as problem:
-            if started:
-                raise
-            request: Any = None
-            await of_refusal(request, problem)(scope, receive, send)
 
 
 def protocol(seconds: float) -> type[H11Protocol]:

@@ -155,9 +155,9 @@ class _Matching:
             self._shared.advance(QUERY, until)
             if sequences:
                 self._shared.advance(SEQUENCES, until)
+            for name in self.sequences.aside.keys() - self._told_of:
+                self._alarm(name, self.sequences.aside[name])
         self._state.forget()
-        for name in self.sequences.aside.keys() - self._told_of:
-            self._alarm(name, self.sequences.aside[name])
         self._told_of = set(self.sequences.aside)
 
     def _plan(self) -> Plan:

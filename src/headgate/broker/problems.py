@@ -36,7 +36,7 @@ def forbidden() -> Refused:
 _TITLES = {
     400: "Bad request", 401: "Not authenticated", 403: "Forbidden", 404: "Not found", 405: "Method not allowed",
     406: "Not acceptable", 408: "Too slow", 409: "Conflict", 413: "Too large", 415: "Unsupported media type",
-    422: "Cannot be processed", 429: "Too many requests", 500: "Internal error", 503: "Not available",
+    421: "Not this host", 422: "Cannot be processed", 429: "Too many requests", 500: "Internal error", 503: "Not available",
 }  # fmt: skip
 
 

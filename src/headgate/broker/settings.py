@@ -30,6 +30,10 @@ class Settings:
     """Of Spark: local[n], spark://..., or sc://... for Spark Connect."""
     plans: str | None = None
     require_keys: bool = False
+    allow_hosts: tuple[str, ...] = ()
+    """Names, besides localhost and any address, under which this broker is reached; * for all."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses of proxies that say for whom they ask, in X-Forwarded-For."""
     allow_private: bool = False
     """Whether webhooks may call loopback, private and link-local addresses."""
 

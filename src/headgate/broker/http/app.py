@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from starlette.staticfiles import StaticFiles
 
 from headgate.broker import problems
 from headgate.broker.http import dry_run, errors, notifications, pictures, publish, subscriptions, system
+from headgate.broker.http.gate import Gate
 from headgate.broker.http.models import ProblemDetails
-from headgate.broker.limits import BodyGuard, protocol
+from headgate.broker.limits import protocol
 from headgate.broker.service import Broker
 from headgate.broker.settings import Settings
 from headgate.errors import HeadgateError
@@ -26,7 +28,7 @@ from headgate.errors import HeadgateError
 log = logging.getLogger("headgate.broker")
 WEB = Path(__file__).parents[1] / "web"
 _POLICY = "default-src 'self'; img-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-_STATUSES = (400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 422, 429, 503)
+_STATUSES = (400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 421, 422, 429, 503)
 
 
 def application(settings: Settings) -> FastAPI:
@@ -59,7 +61,7 @@ def application(settings: Settings) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _counted(broker, problems.of_validation))
     app.add_exception_handler(HeadgateError, _counted(broker, problems.of_headgate))
     app.add_exception_handler(Exception, _unexpected)
-    app.add_middleware(BodyGuard, settings=settings)
+    app.add_middleware(Gate, settings=settings, refused=partial(_count_refusal, broker))
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
@@ -69,10 +71,14 @@ def application(settings: Settings) -> FastAPI:
     return app
 
 
+def _count_refusal(broker: Broker, status: int) -> None:
+    broker.numbers.count("refused_total", 1, str(status))
+
+
 def _counted(broker: Broker, answer: Any) -> Any:
     async def handle(request: Request, problem: Exception) -> Response:
         made: Response = answer(request, problem)
-        broker.numbers.count("refused_total", 1, str(made.status_code))
+        _count_refusal(broker, made.status_code)
         return made
 
     return handle
@@ -98,6 +104,8 @@ def server(settings: Settings) -> uvicorn.Server:
         timeout_graceful_shutdown=10,
         server_header=False,
         ws_max_size=1 << 16,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
     )
     return Server(config)
 

@@ -16,8 +16,9 @@ _MOST = 100
 
 
 @router.post("/check")
-async def check(broker: access.Here, body: Draft) -> Checked:
+async def check(request: Request, broker: access.Here, body: Draft) -> Checked:
     """Whether a text could be subscribed to, with every mistake and its place."""
+    await access.key(request, "subscribe")
     found = await broker.book(lambda s: s.check(body.text, body.stream, body.missing))
     said = [] if found is None else [Problem.model_validate(p) for p in problems.shown(found)]
     return Checked(fine=not said, problems=said)

@@ -32,6 +32,7 @@ class Wish(Strict):
 @router.post("/picture", response_class=Response, responses=_SVG)
 async def picture(request: Request, broker: access.Here, body: Wish) -> Response:
     """An automaton, a decision diagram, a matching tree or a cover."""
+    await access.key(request, "subscribe")
     schemas = await broker.book(lambda s: s.schemas())
     if body.kind == "cover":
         rows = await access.own(request, _MOST)

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Header, Path, Request
 
 from headgate.broker import bodies
 from headgate.broker.http import access
+from headgate.broker.http.gate import body_of
 from headgate.broker.http.models import PublishedOut, Unfit
 from headgate.broker.problems import Refused
 from headgate.broker.service import Broker
@@ -59,6 +60,7 @@ async def publish(
     kind = bodies.media(request.headers.get("content-type"))
     publishing = _Publishing(request, broker, schema, account, idempotency_key)
     if kind == bodies.LINES:
+        body_of(request).stream()
         return await publishing.lines()
     raw = await request.body()
     await publishing.put(bodies.events(raw, kind, request.headers, broker.settings), raw, idempotency_key)

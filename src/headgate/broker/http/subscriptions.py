@@ -139,8 +139,9 @@ async def unsubscribe(request: Request, broker: access.Here, id: Id) -> Response
 
 
 @router.get("/streams")
-async def streams(broker: access.Here) -> Streams:
+async def streams(request: Request, broker: access.Here) -> Streams:
     """The streams that can be subscribed to and published on."""
+    await access.key(request, None)
     return Streams(streams=[_stream(s) for s in (await broker.book(lambda s: s.schemas())).values()])
 
 

@@ -299,5 +299,5 @@ listen();
 setInterval(stats, 2000);
 setInterval(() => { list().catch(() => {}); }, 15000);
 setInterval(() => { errors().catch(() => {}); }, 5000);
-$("key").addEventListener("change", () => { list().catch(() => {}); listen(); });
+$("key").addEventListener("change", () => { Promise.allSettled([streams(), list(), stats(), errors()]); listen(); });
 document.body.dataset.ready = "true";
