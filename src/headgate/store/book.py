@@ -318,7 +318,8 @@ class Store:
                 ON b.query = q.query AND b.batch = q.last WHERE b.at > ?""",
                 (time.time() - PINNED_S,),
             )
-            oldest = min(newest - keep, newest if pinned is None else int(pinned))
+            # The newest change stays, whatever it is: the versions count on from it.
+            oldest = min(newest - max(keep, 1), newest if pinned is None else int(pinned))
             if oldest <= before:
                 return before
             self._database.execute(

@@ -96,6 +96,11 @@ def staged(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": row["id"], "stream": row["stream"], **error, "kind": ERROR, "event": event, "subscriptions": names}
 
 
+def _kept(value: Any) -> Any:
+    """A value as a database can keep it. What events hold may be anything, and is told all the same."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
 class Logs:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -150,7 +155,7 @@ class Logs:
 
     def _stage(self, job: str, rows: Iterable[Mapping[str, Any]]) -> None:
         marks = ", ".join("?" * (len(STAGED) + 1))
-        values = ([job, *(row.get(name) for name in STAGED)] for row in rows)
+        values = ([job, *(_kept(row.get(name)) for name in STAGED)] for row in rows)
         self._database.many(f"INSERT INTO staged (job, {', '.join(STAGED)}) VALUES ({marks})", values)  # noqa: S608 - constants of this module
 
     def commit(self, jobs: Sequence[str], rows: Iterable[Mapping[str, Any]] = ()) -> None:
@@ -176,7 +181,7 @@ class Logs:
         now, listed = time.time(), list(rows)
         with self._database.writing():
             for table, names, kind in (("notifications", _MATCH, MATCH), ("errors", _PROBLEM, ERROR)):
-                values = [(*(row.get(n) for n in names), now) for row in listed if row["kind"] == kind]
+                values = [(*(_kept(row.get(n)) for n in names), now) for row in listed if row["kind"] == kind]
                 marks = ", ".join("?" * (len(names) + 1))
                 sql = f"INSERT INTO {table} ({', '.join(names)}, at) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"  # noqa: S608 - names above
                 if values:
