@@ -27,12 +27,13 @@ import pyarrow.parquet as pq
 from benchmarks import chaos
 from headgate.columns import Columns
 from headgate.events import decode
+from headgate.plan.sequence_book import SequenceBook
+from headgate.runtime.stateful.buckets import Bucket
+from headgate.runtime.stateful.packing import EVENTS, TICK, Sent
+from headgate.runtime.stateful.route import dated, parcels
+from headgate.runtime.stateful.state_storage import InMemory
+from headgate.runtime.stateful.watermark import Timing
 from headgate.schema import Schema
-from headgate.spark.stateful.book import SequenceBook
-from headgate.spark.stateful.buckets import EVENTS, TICK, Bucket, Sent
-from headgate.spark.stateful.route import dated, parcels
-from headgate.spark.stateful.state_storage import InMemory
-from headgate.spark.stateful.watermark import Timing
 from headgate.store import Store
 
 DELAY = 20

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import headgate as hg
-from headgate.spark import cache
+from headgate.spark import cache, ship
 from headgate.spark.cache import Fetch, Filed
 
 
@@ -44,13 +44,28 @@ def test_the_same_text_on_another_schema_is_another_file() -> None:
 
 
 def test_a_plan_is_fetched_once_and_opened_once(home: Path, tmp_path: Path) -> None:
-    filed = cache.keep(plan().save, tmp_path / "shared")
+    sent = ship.filed(plan(), b"", None, tmp_path / "shared")
     fetches = [("shared", copying(tmp_path / "shared"))]
-    opened = cache.plan(filed, fetches)
-    assert cache.plan(filed, fetches) is opened
+
+    def opened() -> hg.Plan:
+        return cache.plan(sent.head, sent.segments, fetches)
+
+    first = opened()
+    assert opened() is first
     cache.forget()
-    assert opened.match([{"x": 2}]).num_rows == cache.plan(filed, fetches).match([{"x": 2}]).num_rows == 1
-    assert [(m.digest, m.bytes, m.origin) for m in cache.moved()] == [(filed.digest, filed.size, "shared")]
+    assert first.match([{"x": 2}]).num_rows == opened().match([{"x": 2}]).num_rows == 1
+    assert sorted((m.digest, m.bytes, m.origin) for m in cache.moved()) == sorted(
+        (f.digest, f.size, "shared") for f in sent.files
+    )
+
+
+def test_plans_share_the_segments_they_have_in_common() -> None:
+    book = hg.Subscriptions().stream("s", {"x": "bigint"}).add("a", "x > 1")
+    before = ship.filed(book.compile(), b"", None)
+    after = ship.filed(book.add("b", "x > 2").compile(), b"", None)
+    one, other = (cache.plan(sent.head, sent.segments, []) for sent in (before, after))
+    assert one.segments[0] is other.segments[0]
+    assert (len(one), len(other)) == (1, 2)
 
 
 def test_of_many_that_ask_at_once_one_fetches(tmp_path: Path) -> None:

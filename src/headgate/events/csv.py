@@ -184,6 +184,9 @@ class _Fields:
             return problem
         return Misfit(f"the field is not a {attribute.type}")
 
+    def typed(self, attribute: Attribute) -> bool:
+        return False
+
     def _array(self, attribute: Attribute) -> Any:
         names = self._batch.schema.names
         for name in (attribute.name, ".".join(attribute.path)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from headgate.events.decoder import assemble, attributes_of
 from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Needs
 from headgate.events.sources import Bytes, name_of, opened
 from headgate.events.tables import Rows
-from headgate.schema import Schema
+from headgate.schema import Attribute, Schema
 
 
 def read_parquet(
@@ -24,7 +24,8 @@ def read_parquet(
 
     def batches(file: Any) -> Iterator[pa.RecordBatch]:
         parquet = pq.ParquetFile(file)
-        wanted = _columns(parquet.schema_arrow, schema, needs)
+        attributes = attributes_of(Rows(parquet.schema_arrow.empty_table(), limits), schema, needs)
+        wanted = _columns(parquet.schema_arrow, attributes)
         return parquet.iter_batches(batch_size=limits.batch_rows, columns=wanted)
 
     return _decoded(source, "Parquet", batches, schema, needs, first, limits)
@@ -73,10 +74,10 @@ def _ipc(file: Any) -> Iterator[pa.RecordBatch]:
         yield from pa.ipc.open_stream(file)
 
 
-def _columns(have: pa.Schema, schema: Schema, needs: Needs) -> list[str]:
-    """Parquet's names of the needed columns: a dotted path inside structs, else the whole top-level column."""
+def _columns(have: pa.Schema, attributes: Sequence[Attribute]) -> list[str]:
+    """Parquet's names of the columns of attributes: a dotted path inside structs, else the whole top-level column."""
     wanted: dict[str, None] = {}
-    for attribute in attributes_of(schema, needs):
+    for attribute in attributes:
         if have.get_field_index(attribute.path[0]) < 0:
             continue
         parts = [attribute.path[0]]

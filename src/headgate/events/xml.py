@@ -191,6 +191,9 @@ class _Messages:
             return problem
         return Misfit(f"the element is not a {attribute.type}")
 
+    def typed(self, attribute: Attribute) -> bool:
+        return False
+
     def _fit(self, value: Any, kind: Type) -> Any:
         if isinstance(value, Misfit):
             raise value

@@ -41,13 +41,19 @@ from headgate.plan.segment import Segment
 from headgate.predicates.cells import Cells
 from headgate.predicates.normal import Lit
 from headgate.schema import Attribute, Kind, Schema, Type
+from headgate.sequences.index import Ends, Layout, Numbered
+from headgate.sequences.level_index import LevelIndex
+from headgate.sequences.merging import MergedAutomata
+from headgate.sequences.predicate_table import Constants, Predicates
 from headgate.sequences.predicates import Equality
+from headgate.sequences.producers import ProducerKind, Producers
 from headgate.sequences.publish_levels import Joined, Known, Side
-from headgate.sequences.saved_columns import Nodes, SavedAutomaton, SavedIndex, SavedLevel, Spines
+from headgate.sequences.saved import SavedIndex, SavedLevel, SavedTable
 from headgate.sequences.spine import Accumulator, Merged, Selected, Source, Spine, Step
+from headgate.sequences.spine_table import Spines
 
 MAGIC = b"HEADGATE"
-VERSION = 3
+VERSION = 4
 AGAIN = "compile the book again"
 _ALIGN = 64
 _FRONT = struct.Struct("<IQ32s")
@@ -57,8 +63,9 @@ _CLASSES: dict[str, type[Any]] = {
     c.__name__: c
     for c in (
         Segment, FilterIndex, Lanes, Dense, Roots, Program, Lane, Conjuncts, Rows, Lookup, Cells, Lit, Schema, Attribute,
-        Type, OntologyText, GatedIndex, Gate, FilterStatic, SavedIndex, SavedLevel, SavedAutomaton, Nodes, Spines, Known,
-        Spine, Source, Merged, Step, Accumulator, Selected, Equality, Joined, Side,
+        Type, OntologyText, GatedIndex, Gate, FilterStatic, SavedIndex, SavedTable, SavedLevel, LevelIndex, Layout, Numbered,
+        Ends, MergedAutomata, Producers, ProducerKind, Spines, Predicates, Constants, Known, Spine, Source, Merged, Step,
+        Accumulator, Selected, Equality, Joined, Side,
     )
 }  # fmt: skip
 

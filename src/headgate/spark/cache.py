@@ -17,21 +17,28 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import xxhash
 
 from headgate.errors import EnvironmentProblem, PlanError
 from headgate.operators import operator_pickling
-from headgate.plan import Plan
-from headgate.spark.gc_freeze import mark_long_lived
+from headgate.plan import Plan, file
+from headgate.plan.compile_context import CompileContext
+from headgate.plan.segment import Segment
+from headgate.runtime.gc_freeze import mark_long_lived
 
 FOLDER = "HEADGATE_CACHE"
 """The environment variable that names the folder; by default one of this user in the folder for temporary files."""
 KEPT_DAYS = 7.0
-_OPEN_PLANS = 32
+_MOST_OPEN = 32
 _LEDGER = "moved.jsonl"
 _opened: OrderedDict[str, Plan] = OrderedDict()
+_segments: OrderedDict[str, Segment] = OrderedDict()
+_contexts: OrderedDict[str, CompileContext] = OrderedDict()
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +95,38 @@ def keep(write: Callable[[Path], None], where: Path | None = None) -> Filed:
     return filed
 
 
-def plan(filed: Filed, fetches: Sequence[tuple[str, Fetch]], operators: bytes = b"") -> Plan:
-    """The plan, mapped, with the operators it calls; kept open for the next task of this process."""
-    key = f"{filed.digest} {xxhash.xxh3_128_hexdigest(operators)}"
-    found = _opened.get(key)
-    if found is None:
-        found = _opened[key] = Plan.open(path(filed, fetches), operator_pickling.unpack(operators) if operators else ())
+def plan(head: Filed, segments: Sequence[Filed], fetches: Sequence[tuple[str, Fetch]], operators: bytes = b"") -> Plan:
+    """The plan of a head and its segments, mapped, with the operators it calls; kept open for the next task of this
+    process. Plans share the segments they have in common, and what operators taught."""
+    called = xxhash.xxh3_128_hexdigest(operators)
+
+    def context() -> CompileContext:
+        made = CompileContext(operator_pickling.unpack(operators) if operators else ())
+        made.engine.run_apart()
+        return made
+
+    def assembled() -> Plan:
+        parts = [_kept(_segments, f.digest, partial(_segment, f, fetches)) for f in segments]
         mark_long_lived()
-        while len(_opened) > _OPEN_PLANS:
-            _opened.popitem(last=False)
-    _opened.move_to_end(key)
+        return Plan.assembled(path(head, fetches), parts, _kept(_contexts, called, context))
+
+    return _kept(_opened, " ".join((called, head.digest, *(f.digest for f in segments))), assembled)
+
+
+def _segment(filed: Filed, fetches: Sequence[tuple[str, Fetch]]) -> Segment:
+    found = file.read(path(filed, fetches)).get("segment")
+    if not isinstance(found, Segment):
+        raise PlanError(f"{filed.name} has no segment of a plan")
+    return found
+
+
+def _kept(known: OrderedDict[str, T], key: str, make: Callable[[], T]) -> T:
+    found = known.get(key)
+    if found is None:
+        found = known[key] = make()
+        while len(known) > _MOST_OPEN:
+            known.popitem(last=False)
+    known.move_to_end(key)
     return found
 
 
@@ -162,7 +191,8 @@ def digest(file: Path) -> str:
 
 def forget() -> None:
     """Close what this process has open."""
-    _opened.clear()
+    for known in (_opened, _segments, _contexts):
+        known.clear()
 
 
 def _touched(target: Path) -> bool:
@@ -195,9 +225,9 @@ def _note(home: Path, line: Moved) -> None:
 def _prune(home: Path) -> None:
     """A file that nobody asked for in a week goes; those who have it mapped keep their pages."""
     oldest = time.time() - KEPT_DAYS * 86400
-    for file in home.glob("*.plan"):
+    for old in home.glob("*.plan"):
         try:
-            if file.stat().st_mtime < oldest:
-                file.unlink()
+            if old.stat().st_mtime < oldest:
+                old.unlink()
         except FileNotFoundError:
             continue

@@ -1,6 +1,6 @@
 """What runs in Spark's Python workers: batches of selected columns in, rows of matches out.
 
-A `Matching` is pickled into the task: it names plans and never holds one. Small batches are gathered before they are
+A `Matching` is pickled into the task: it names a plan and never holds one. Small batches are gathered before they are
 matched, because the engine is the faster the more events it sees at once; the matches do not depend on the cut.
 """
 
@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from headgate.errors import EventError
 from headgate.runtime.batches import NOWHERE, BatchMatcher, EventBatch
+from headgate.runtime.gc_freeze import freeze_long_lived
 from headgate.spark import learned
 from headgate.spark.frame import EVERY, STREAM
-from headgate.spark.gc_freeze import freeze_long_lived
 from headgate.spark.ship import Shipment, obtain
 
 BATCH_ROWS = 65_536
@@ -31,7 +31,7 @@ _MERGED_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Matching:
-    """The function for `mapInArrow`: one stream against the plans of a shipment."""
+    """The function for `mapInArrow`: one stream against the plan of a shipment."""
 
     shipment: Shipment
     stream: str
@@ -42,13 +42,13 @@ class Matching:
     """Whether each task ends with a row that has no id, and in `output` the number of its events."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        plans, gone = obtain(self.shipment)
-        matcher = cache(lambda stream: BatchMatcher(stream, plans, gone))
+        plan = obtain(self.shipment)
+        matcher = cache(lambda stream: BatchMatcher(stream, plan))
         parts = ((matcher(s), t) for table in gathered(batches) for s, t in parts_of(table, self.stream))
         rows = _summed(self._counts(*part) for part in parts) if self.counting else self._rows(parts)
         for table in rows:
             yield from table.to_batches()
-        learned.share(plans, self.shipment.operators, self.shipment.folder)
+        learned.share(plan, self.shipment.operators, self.shipment.folder)
         freeze_long_lived()
 
     def _rows(self, parts: Iterator[tuple[BatchMatcher, pa.Table]]) -> Iterator[pa.Table]:
@@ -65,13 +65,12 @@ class Matching:
 
     def _counts(self, matcher: BatchMatcher, table: pa.Table) -> pa.Table:
         batch = matcher.decode(table)
-        counted = [
-            _counts(batch.stream, t.column("subscription"), None, t.column("count")) for t in matcher.counts(batch)
-        ]
+        found = matcher.counts(batch)
+        counted = _counts(batch.stream, found.column("subscription"), None, found.column("count"))
         self._check(batch)
         codes = Counter(p.code for p in batch.problems.listed())
         errors = _counts(batch.stream, None, pa.array(list(codes), _TEXT), pa.array(list(codes.values()), pa.int64()))
-        return pa.concat_tables([*counted, errors])
+        return pa.concat_tables([counted, errors])
 
     def _check(self, batch: EventBatch) -> None:
         if self.error_rows or not len(batch.problems):

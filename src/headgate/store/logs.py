@@ -26,6 +26,8 @@ BATCH_SIZE = 64 << 20
 """Characters of the events in a batch of matching; one event may be larger."""
 PAGE_SIZE = 1 << 20
 """Characters in a page of notices; one notice may be larger."""
+_BATCHES = 100
+"""Of each query, so many of the versions of its batches are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,11 @@ def staged(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": row["id"], "stream": row["stream"], **error, "kind": ERROR, "event": event, "subscriptions": names}
 
 
+def _kept(value: Any) -> Any:
+    """A value as a database can keep it. What events hold may be anything, and is told all the same."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
 class Logs:
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -153,7 +160,7 @@ class Logs:
 
     def _stage(self, job: str, rows: Iterable[Mapping[str, Any]]) -> None:
         marks = ", ".join("?" * (len(STAGED) + 1))
-        values = ([job, *(row.get(name) for name in STAGED)] for row in rows)
+        values = ([job, *(_kept(row.get(name)) for name in STAGED)] for row in rows)
         self._database.many(f"INSERT INTO staged (job, {', '.join(STAGED)}) VALUES ({marks})", values)  # noqa: S608 - constants of this module
 
     def commit(self, jobs: Sequence[str], rows: Iterable[Mapping[str, Any]] = ()) -> None:
@@ -179,7 +186,7 @@ class Logs:
         now, listed = time.time(), list(rows)
         with self._database.writing():
             for table, names, kind in (("notifications", _MATCH, MATCH), ("errors", _PROBLEM, ERROR)):
-                values = [(*(row.get(n) for n in names), now) for row in listed if row["kind"] == kind]
+                values = [(*(_kept(row.get(n)) for n in names), now) for row in listed if row["kind"] == kind]
                 marks = ", ".join("?" * (len(names) + 1))
                 sql = f"INSERT INTO {table} ({', '.join(names)}, at) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"  # noqa: S608 - names above
                 if values:
@@ -277,8 +284,8 @@ class Logs:
     def version_of(self, query: str, batch: int, version: int) -> int:
         """The version that a micro-batch uses: `version` if it has none yet, else the one it had the first time."""
         self._database.execute(
-            "INSERT INTO batches (query, batch, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (query, batch, version),
+            "INSERT INTO batches (query, batch, version, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (query, batch, version, time.time()),
         )
         found = self._database.value("SELECT version FROM batches WHERE query = ? AND batch = ?", (query, batch))
         return int(found)
@@ -286,3 +293,16 @@ class Logs:
     def recorded(self, query: str, batch: int) -> int | None:
         found = self._database.value("SELECT version FROM batches WHERE query = ? AND batch = ?", (query, batch))
         return None if found is None else int(found)
+
+    def last_batch(self, query: str) -> int | None:
+        """The number of the newest batch that a query has begun."""
+        found = self._database.value("SELECT max(batch) FROM batches WHERE query = ?", (query,))
+        return None if found is None else int(found)
+
+    def forget_batches(self) -> None:
+        """Spark does only the last batch of a query again."""
+        self._database.execute(
+            """DELETE FROM batches WHERE batch <
+            (SELECT max(b.batch) FROM batches b WHERE b.query = batches.query) - ?""",
+            (_BATCHES,),
+        )

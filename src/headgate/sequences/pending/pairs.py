@@ -60,7 +60,7 @@ def joint_predicates(automaton: Automaton, schemas: Sequence[Schema], static: St
     """Of each state that has some, by its number; `schemas` are those of the level's streams."""
     found = {}
     for state in automaton.states:
-        every = tuple(state.edges.values())
+        every = tuple(state.edges)
         asked = [(state.joint, every), (state.keep_joint, every), *((e.joint, (e,)) for e in every)]
         bodies = {joint: edges for joint, edges in asked if joint != TRUE}
         if bodies:
@@ -159,10 +159,10 @@ class Pairs:
         wanted = {(row, number) for row, (_, numbers) in enumerate(asked) for number in numbers}
         open_ = zip(waiting.pairs.event.tolist(), waiting.pairs.slot.tolist(), strict=True)
         chosen = np.array([pair for pair in open_ if pair in wanted], np.int64).reshape(-1, 2)
-        hits, undecided = waiting.ask(Hits(chosen[:, 0], chosen[:, 1].astype(np.int32)))
+        hits = waiting.ask(Hits(chosen[:, 0], chosen[:, 1].astype(np.int32)))
         for row, number in zip(hits.event.tolist(), hits.slot.tolist(), strict=True):
             asked[row][0].answers[number] = True
-        for u in (*waiting.undecided, *undecided):
+        for u in (*waiting.pairs.problems, *hits.problems):
             edges = None if u.slot is None else predicates.bodies[u.slot][1]
             self._trouble(places[u.event], part, int(rows[u.event]), edges, u.reason, u.code)
 

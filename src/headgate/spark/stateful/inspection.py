@@ -1,26 +1,34 @@
-"""The state of a checkpoint, read through Spark's state data source: what waits where, for `headgate run --state`."""
+"""The state of a checkpoint, read through Spark's state data source: what waits where, for `headgate run --state`; and
+dealt out anew over another number of buckets, while its query rests.
+
+Spark's own files are not touched: each new bucket gets a file in the checkpoint, which it takes up in place of its state
+when the query runs again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import UsageError
+from headgate.plan.sequence_book import SequenceBook
+from headgate.runtime.stateful.buckets import page_key
+from headgate.runtime.stateful.group import CompiledGroup
+from headgate.runtime.stateful.packing import unpack
+from headgate.runtime.stateful.pages import Page
+from headgate.runtime.stateful.rebucket import redealt
+from headgate.runtime.stateful.state_storage import InMemory
 from headgate.sequences.automaton import path_of
-from headgate.sequences.engine import LevelIndex
+from headgate.sequences.level_index import LevelIndex
 from headgate.sequences.runs.signatures import signature
-from headgate.spark.checkpoint import Claim, claimed
+from headgate.spark.checkpoint import Claim, claimed, reclaim
 from headgate.spark.follow import Follower
-from headgate.spark.stateful.book import Compiled, SequenceBook
-from headgate.spark.stateful.buckets import page_key
-from headgate.spark.stateful.packing import unpack
-from headgate.spark.stateful.pages import Page
-from headgate.spark.stateful.rebucketed_files import dealt
-from headgate.spark.stateful.state_storage import InMemory
+from headgate.spark.stateful.rebucketed_files import deal, dealt
+from headgate.spark.stateful.settings import MOST_BUCKETS
 from headgate.store import Store
 
 
@@ -60,7 +68,7 @@ def held(spark: SparkSession, checkpoint: str, store: Store) -> Iterator[Held]:
                 yield Held(number, group, subscription, runs, waiting, size)
 
 
-def _signatures(made: Compiled) -> dict[str, set[str]]:
+def _signatures(made: CompiledGroup) -> dict[str, set[str]]:
     """The states in which runs of each subscription wait."""
     found: dict[str, set[str]] = {}
     for level in made.index.levels:
@@ -99,8 +107,8 @@ def last_batch(spark: SparkSession, checkpoint: str) -> int:
 def book_at(store: Store, mark: Claim, batch: int, buckets: int | None = None) -> SequenceBook:
     """The sequences as the last batch ran them."""
     version = store.logs.recorded(mark.query, batch)
-    parts = Follower(store).at(store.version if version is None else version)
-    return SequenceBook.of(parts.sequences or parts.plans[-1], buckets or mark.buckets)
+    plan = Follower(store).at(store.version if version is None else version)
+    return SequenceBook.of(plan, buckets or mark.buckets)
 
 
 def states(spark: SparkSession, checkpoint: str, mark: Claim) -> dict[int, InMemory]:
@@ -121,6 +129,20 @@ def states(spark: SparkSession, checkpoint: str, mark: Claim) -> dict[int, InMem
         if one is not None:
             current[number] = one
     return current
+
+
+def rebucket(spark: SparkSession, checkpoint: str, store: Store, buckets: int) -> int:
+    """Deals the state of a checkpoint out over `buckets`; gives how many it had."""
+    if not 1 <= buckets <= MOST_BUCKETS:
+        raise UsageError(f"buckets = {buckets}: choose 1 to {MOST_BUCKETS}")
+    mark = require_state(checkpoint)
+    old = states(spark, checkpoint, mark)
+    book = book_at(store, mark, last_batch(spark, checkpoint), buckets)
+    generation = mark.generation + 1
+    for number, kept in redealt(old, book, mark.buckets, generation).items():
+        deal(checkpoint, generation, number, kept)
+    reclaim(checkpoint, replace(mark, buckets=buckets, generation=generation))
+    return mark.buckets
 
 
 def _read(spark: SparkSession, checkpoint: str, variable: str) -> DataFrame:

@@ -6,9 +6,9 @@ import pyarrow as pa
 from pyarrow import fs
 
 from headgate.errors import EnvironmentProblem
+from headgate.runtime.stateful.packing import from_bytes, to_bytes
+from headgate.runtime.stateful.state_storage import InMemory
 from headgate.spark.checkpoint import folder_of
-from headgate.spark.stateful.packing import from_bytes, to_bytes
-from headgate.spark.stateful.state_storage import InMemory
 
 _HEAD, _PAGE, _WAITING = "head", "page", "waiting"
 

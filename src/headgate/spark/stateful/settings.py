@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from headgate.errors import UsageError
 from headgate.language.catalogue import nearest
+from headgate.plan.sequence_book import SequenceBook
+from headgate.runtime.stateful.watermark import Timing, milliseconds, ticks
 from headgate.schema import Kind
 from headgate.spark.frame import EVERY
-from headgate.spark.stateful.book import SequenceBook
-from headgate.spark.stateful.watermark import Timing, milliseconds, ticks
 
 BUCKETS = 16
 """More buckets spread better over many workers; each costs a little in every batch."""

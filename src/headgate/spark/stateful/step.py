@@ -25,14 +25,14 @@ from pyspark.sql.types import StructType
 from headgate.errors import UsageError
 from headgate.results import row_schema
 from headgate.runtime.batches import EVENT
-from headgate.spark.gc_freeze import freeze_long_lived
+from headgate.runtime.gc_freeze import freeze_long_lived
+from headgate.runtime.stateful.buckets import Bucket, Outcome
+from headgate.runtime.stateful.packing import ROWS, Sent, from_bytes, to_bytes
+from headgate.runtime.stateful.state_storage import InMemory
+from headgate.runtime.stateful.watermark import Timing
 from headgate.spark.session import DEFAULTS
-from headgate.spark.stateful.buckets import ROWS, Bucket, Outcome, Sent
-from headgate.spark.stateful.packing import from_bytes, to_bytes
 from headgate.spark.stateful.rebucketed_files import dealt
-from headgate.spark.stateful.state_storage import InMemory
 from headgate.spark.stateful.tasks import SENT_DDL, Routing, Source, Unpack, book_of, result, shipment_of, tally_table
-from headgate.spark.stateful.watermark import Timing
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _REMEMBERED = 512

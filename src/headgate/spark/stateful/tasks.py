@@ -7,7 +7,7 @@ last ride along, packed, because a query has one output; they cost their bytes a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,21 +16,19 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate.errors import EventError, PlanError
-from headgate.results import Problem, row_schema
-from headgate.runtime.batches import BatchMatcher, EventBatch
-from headgate.runtime.rows import shown
-from headgate.spark.gc_freeze import freeze_long_lived
+from headgate.plan.sequence_book import SequenceBook, opened
+from headgate.results import row_schema
+from headgate.runtime.batches import BatchMatcher
+from headgate.runtime.gc_freeze import freeze_long_lived
+from headgate.runtime.stateful.packing import ROWS, TICK, Sent, from_bytes, to_bytes
+from headgate.runtime.stateful.route import Tally, to_buckets
 from headgate.spark.learned import share
 from headgate.spark.ship import Shipment, obtain, obtain_sequences
-from headgate.spark.stateful.book import SequenceBook, opened
-from headgate.spark.stateful.buckets import EVENTS, ROWS, TICK, Sent
-from headgate.spark.stateful.packing import from_bytes, to_bytes
-from headgate.spark.stateful.route import dated, parcels
 from headgate.spark.versions import Following
 from headgate.spark.worker import gathered, parts_of
 
 Source = Shipment | Following
-"""Plans: the same for ever, or those of the batch."""
+"""A plan: the same for ever, or that of the batch."""
 _FIELDS: list[tuple[str, Any]] = [
     ("bucket", pa.int32()),
     ("kind", pa.string()),
@@ -57,20 +55,6 @@ def book_of(shipment: Shipment, buckets: int) -> SequenceBook | None:
     return book
 
 
-@dataclass
-class Tally:
-    """What a task saw and sent, for the metrics."""
-
-    events: int = 0
-    sent: int = 0
-    bytes_read: int = 0
-    bytes_sent: int = 0
-    latest: dict[str, int] = field(default_factory=dict)
-
-    def said(self) -> dict[str, int]:
-        return {name: value for name, value in vars(self).items() if name != "latest"}
-
-
 @dataclass(frozen=True)
 class Routing:
     """The function for `mapInArrow`: one stream through the filters, and on to the buckets."""
@@ -81,12 +65,12 @@ class Routing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shipment = shipment_of(self.source)
-        plans, gone = obtain(shipment)
+        plan = obtain(shipment)
         book = book_of(shipment, self.buckets)
 
         @cache
         def matcher(stream: str) -> BatchMatcher:
-            return BatchMatcher(stream, plans, gone, frozenset() if book is None else book.needs(stream))
+            return BatchMatcher(stream, plan, frozenset() if book is None else book.needs(stream))
 
         tally = Tally()
         context = TaskContext.get()
@@ -107,29 +91,8 @@ class Routing:
             for stream, latest in tally.latest.items():
                 rows += [(bucket, Sent(TICK, stream, latest=latest)) for bucket in range(self.buckets)]
             yield _rows(rows)
-        share(plans, shipment.operators, shipment.folder)
+        share(plan, shipment.operators, shipment.folder)
         freeze_long_lived()
-
-
-def to_buckets(events: EventBatch, book: SequenceBook, tally: Tally) -> Iterator[tuple[int, Sent]]:
-    schema = book.streams.get(events.stream)
-    if schema is None or not schema.time:
-        return
-    decoded = events.decoded
-    usable, problems = dated(decoded.columns, schema.time)
-    events.problems.add(
-        Problem(events.stream, int(decoded.rows[row]), "late", reason, shown(decoded.columns, row))
-        for row, reason in problems
-    )
-    if not len(usable.t1):
-        return
-    latest = int(usable.t1.max())
-    tally.latest[events.stream] = max(latest, tally.latest.get(events.stream, latest))
-    ids = events.ids.take(decoded.rows[usable.rows])
-    for parcel in parcels(book, usable, ids):
-        tally.sent += parcel.events
-        tally.bytes_sent += len(parcel.payload)
-        yield parcel.bucket, Sent(EVENTS, events.stream, parcel.group, payload=parcel.payload)
 
 
 def _rows(rows: list[tuple[int, Sent]]) -> pa.RecordBatch:

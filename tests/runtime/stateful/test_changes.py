@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.runtime.stateful.pipeline import Pipeline, book_of
 from tests.sequences.book import STOCK
-from tests.spark.stateful.pipeline import Pipeline, book_of
 
 import headgate as hg
 from headgate.errors import PlanError, UsageError
+from headgate.runtime.stateful.buckets import Bucket
+from headgate.runtime.stateful.pages import Page
+from headgate.runtime.stateful.state_storage import InMemory
+from headgate.runtime.stateful.watermark import Time, Timing
 from headgate.schema import Schema
-from headgate.spark.frame import EVERY
-from headgate.spark.stateful.book import SequenceBook
-from headgate.spark.stateful.buckets import Bucket
-from headgate.spark.stateful.pages import Page
-from headgate.spark.stateful.settings import timing_of
-from headgate.spark.stateful.state_storage import InMemory
-from headgate.spark.stateful.watermark import Time, Timing
 
 PAIR = "SELECT e1.price AS p, e2.price AS q FROM stock NEXT {$2.name = $1.name} stock"
 RISE = "SELECT e1.price AS p, e2.price AS q FROM stock NEXT {$2.price > $1.price} stock"
@@ -193,19 +190,8 @@ def test_an_event_from_the_future_makes_no_other_late_where_time_is_that_of_the_
     assert len(pipeline.errors) == 1
 
 
-def test_where_a_query_reads_every_stream_the_book_of_a_batch_says_which_carry_time() -> None:
-    empty = timing_of(SequenceBook.of(book_of({}, [STOCK]).compile(), 2), ["*"], 3, idle=5)
-    assert empty.delays == {}
-    book = SequenceBook.of(book_of({"pair": PAIR}, [STOCK]).compile(), 2)
-    made = empty.over(book.timed, book.clocks)
-    assert (made.delays, made.idle, made.clocks) == ({"stock": 3}, 5000, False)
-    assert NOW.over(book.timed, book.clocks) is NOW
-    with pytest.raises(UsageError, match="one watermark"):
-        timing_of(book, ["*"], {"stock": 3})
-
-
 def test_only_pages_that_changed_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.spark.stateful.pages.RUNS_A_PAGE", 8)
+    monkeypatch.setattr("headgate.runtime.stateful.pages.RUNS_A_PAGE", 8)
     pipeline = Pipeline(book_of({"pair": PAIR}, [STOCK]), NOW, buckets=1)
     pipeline.batch(stock(*(tick(f"e{i}", f"n{i}", 1, i) for i in range(200))))
     (kept,) = pipeline.kept
@@ -222,7 +208,7 @@ def test_only_pages_that_changed_are_written(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_many_runs_come_and_go_and_the_pages_follow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headgate.spark.stateful.pages.RUNS_A_PAGE", 4)
+    monkeypatch.setattr("headgate.runtime.stateful.pages.RUNS_A_PAGE", 4)
     pipeline = Pipeline(book_of({"pair": PAIR}, [STOCK]), NOW, buckets=2)
     pipeline.batch(stock(*(tick(f"e{i}", f"n{i}", 1, i) for i in range(100))))
     pipeline.forget()
@@ -251,44 +237,9 @@ def test_a_page_that_is_none_or_of_another_version_is_refused() -> None:
         Page.of(data[:-4000] if len(data) > 8000 else data[: len(data) // 2])
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"watermark": "5 minutes"}, "whose ticks have no length"),
-        ({"watermark": "soon"}, "watermark = 'soon' is no length of time"),
-        ({"watermark": -1}, "watermark = -1 is negative"),
-        ({"watermark": {"stok": 1}}, "watermark: there is no stream stok"),
-        ({"watermark": 0, "idle": 0}, "idle = 0: it must be longer than that"),
-    ],
-)
-def test_wrong_settings_of_time_are_refused(settings: dict[str, Any], message: str) -> None:
-    book = SequenceBook.of(book_of({"pair": PAIR}, [STOCK]).compile(), 2)
-    with pytest.raises(UsageError, match=message):
-        timing_of(book, ["stock"], **settings)
-
-
-def test_a_stream_without_time_or_without_a_frame_is_refused() -> None:
-    subs = hg.Subscriptions()
-    subs.stream("s", {"x": "bigint"})
-    subs.add("pair", "SELECT e2.x AS x FROM s NEXT {$2.x = $1.x} s")
-    with pytest.raises(UsageError, match="sequences read s, which has no TIME"):
-        timing_of(SequenceBook.of(subs.compile(), 2), ["s"], 0)
-    book = SequenceBook.of(book_of({"pair": PAIR}, [STOCK]).compile(), 2)
-    with pytest.raises(UsageError, match="sequences read stock, and there is no frame for it"):
-        timing_of(book, ["news"], 0)
-
-
 def test_state_in_memory_forgets_what_is_taken_away() -> None:
     kept = InMemory()
     kept.put_page("a", b"1")
     kept.put_page("a", None)
     kept.put_page("b", None)
     assert kept.pages == {}
-
-
-def test_a_sequence_without_time_keeps_no_others_from_a_query_over_every_stream() -> None:
-    subs = book_of({"pair": PAIR}, [STOCK])
-    subs.stream("s", {"x": "bigint"})
-    subs.add("loose", "SELECT e2.x AS x FROM s NEXT {$2.x = $1.x} s")
-    timing = timing_of(SequenceBook.of(subs.compile(), 2), [EVERY], 0)
-    assert set(timing.delays) == {"stock"}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.runtime.stateful.pipeline import book_of
 from tests.sequences.book import STOCK, select
-from tests.spark.stateful.pipeline import book_of
 
+from headgate.plan.sequence_book import SequenceBook
 from headgate.schema import Schema
-from headgate.spark.stateful.book import SequenceBook
 
 NEWS = Schema.of("news", {"symbol": "string", "tone": "bigint", "tags": "array<string>", "at": "bigint"}, "at")
 PAIR = "SELECT e2.price AS p FROM stock NEXT {$2.name = $1.name} stock"

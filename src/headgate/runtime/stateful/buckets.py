@@ -13,7 +13,7 @@ its first batch: all later ones were sent by a pass that knew it. Every bucket w
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,33 +24,21 @@ import pyarrow as pa
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError, UsageError
 from headgate.results import Problem, Problems, id_texts, problem_rows, with_errors
-from headgate.runtime.rows import shown
+from headgate.runtime.rows import SequenceMatches, shown
+from headgate.runtime.sequences import Batch, feed
+from headgate.runtime.stateful.group import CompiledGroup, GroupedSequences
+from headgate.runtime.stateful.packing import EVENTS, TICK, Packed, Sent, pack, unpack
+from headgate.runtime.stateful.pages import Choose, EventIds, Page, Pages, decode
+from headgate.runtime.stateful.route import hashes
+from headgate.runtime.stateful.state_storage import StateStorage
+from headgate.runtime.stateful.watermark import Time, Timing, lateness
 from headgate.schema import Kind, Type
-from headgate.sequences.engine import Session
-from headgate.sequences.matches import Matches
-from headgate.spark.stateful.book import Compiled, SequenceBook
-from headgate.spark.stateful.packing import Packed, pack, unpack
-from headgate.spark.stateful.pages import Choose, EventIds, Page, Pages, decode
-from headgate.spark.stateful.route import hashes
-from headgate.spark.stateful.state_storage import StateStorage
-from headgate.spark.stateful.watermark import Time, Timing, lateness
+from headgate.sequences.engine import Index, Session
 
 FORMAT = 1
-EVENTS, TICK, ROWS = "events", "tick", "rows"
 BOOK = "book"
 _EVER = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 REBUCKET = "headgate run CONFIG --rebucket"
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A row from the stateless pass: events for a group, the latest time of a stream, or rows that are done."""
-
-    kind: str
-    stream: str = ""
-    group: str = ""
-    latest: int | None = None
-    payload: bytes = b""
 
 
 @dataclass
@@ -116,6 +104,9 @@ class Bucket:
         self.since: dict[str, int] = {}
         self.known: dict[str, str] = {}
         """The subscriptions there were, each with its digest."""
+        self.aside: dict[str, str] = {}
+        """The subscriptions that were set aside because of a defect, each with the reason. Not part of the state: another
+        process, or another book, tries them again."""
         self.stamp = ""
         self.alarm: int | None = None
         """When this bucket will be asked again, in processing time, should nothing come."""
@@ -165,7 +156,7 @@ class Bucket:
 
     def advance(
         self,
-        book: SequenceBook,
+        book: GroupedSequences,
         sent: Iterable[Sent],
         timing: Timing,
         kept: StateStorage,
@@ -191,6 +182,7 @@ class Bucket:
             if made is None:
                 self._drop(name, kept)
                 continue
+            made = made.without(self.aside)
             group = self.groups.setdefault(name, _Group(name))
             events = self._timely(arrived.get(name, ()), made, before, timing, now, outcome)
             self._group(group, made, book, events, before, now_open, kept, outcome, final)
@@ -219,7 +211,7 @@ class Bucket:
                 said["idle"] = idle
         return said
 
-    def _follow(self, book: SequenceBook, kept: StateStorage, outcome: Outcome) -> None:
+    def _follow(self, book: GroupedSequences, kept: StateStorage, outcome: Outcome) -> None:
         """Takes up the book of this batch; newcomers begin after the latest event so far."""
         if book.identity == self.book:
             return
@@ -230,7 +222,7 @@ class Bucket:
         if latest is not None:
             outcome.activated = dict.fromkeys(fresh, latest)
             self.since.update(outcome.activated)
-        self.known, self.book = dict(known), book.identity
+        self.known, self.book, self.aside = dict(known), book.identity, {}
         kept.put_page(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}))
 
     def _drop(self, name: str, kept: StateStorage) -> None:
@@ -243,7 +235,13 @@ class Bucket:
                 kept.put_waiting(chunk.key, None)
 
     def _timely(
-        self, arrived: Sequence[Packed], made: Compiled, before: int | None, timing: Timing, now: int, outcome: Outcome
+        self,
+        arrived: Sequence[Packed],
+        made: CompiledGroup,
+        before: int | None,
+        timing: Timing,
+        now: int,
+        outcome: Outcome,
     ) -> list[tuple[Packed, Any]]:
         """The events that are neither late nor far in the future, each with its time; the others are told."""
         timely = []
@@ -281,8 +279,8 @@ class Bucket:
     def _group(
         self,
         group: _Group,
-        made: Compiled,
-        book: SequenceBook,
+        made: CompiledGroup,
+        book: GroupedSequences,
         events: list[tuple[Packed, Any]],
         before: int | None,
         now_open: int | None,
@@ -306,9 +304,11 @@ class Bucket:
             return
         session = self._session(group, made, before, kept, outcome)
         if now_open is not None:
-            outcome.tables += self._feed(group, session, made, book, due, now_open, outcome)
+            outcome.tables += self._feed(group, made, book, due, before, now_open, kept, outcome)
         if final:
             return
+        changed = changed or group.session is not session
+        session = group.session or session
         for page, data in group.pages.changed(session, group.ids, everything=changed):
             kept.put_page(page_key(group.name, page), data)
         group.ids.forget(session)
@@ -320,7 +320,7 @@ class Bucket:
         kept.put_waiting(key, pack(events, events.columns.columns))
 
     def _waited(
-        self, group: _Group, made: Compiled, before: int | None, now_open: int, kept: StateStorage
+        self, group: _Group, made: CompiledGroup, before: int | None, now_open: int, kept: StateStorage
     ) -> Iterable[Packed]:
         """The waiting events whose time has come."""
         rest = []
@@ -346,7 +346,7 @@ class Bucket:
 
     # -- dealt out anew
 
-    def take_up(self, made: Compiled, pages: Sequence[tuple[Page, Choose]], rows: int, kept: StateStorage) -> None:
+    def take_up(self, made: CompiledGroup, pages: Sequence[tuple[Page, Choose]], rows: int, kept: StateStorage) -> None:
         """Begins a group with chosen runs of other buckets; row numbers go on from `rows`."""
         group = self.groups[made.group] = _Group(made.group, made.fingerprint, rows)
         group.session = made.activated(self.since).session()
@@ -355,7 +355,7 @@ class Bucket:
         for number, data in group.pages.changed(group.session, group.ids, everything=True):
             kept.put_page(page_key(group.name, number), data)
 
-    def put_off(self, made: Compiled, events: Packed, kept: StateStorage) -> None:
+    def put_off(self, made: CompiledGroup, events: Packed, kept: StateStorage) -> None:
         """Lets events of other buckets wait, as far as they are not done."""
         time = _times(events, made)
         left = np.flatnonzero(time >= self.time.open) if self.time.open is not None else np.arange(len(time))
@@ -363,12 +363,21 @@ class Bucket:
             self._wait(self.groups[made.group], events.take(left), time[left], kept)
 
     def _session(
-        self, group: _Group, made: Compiled, before: int | None, kept: StateStorage, outcome: Outcome
+        self, group: _Group, made: CompiledGroup, before: int | None, kept: StateStorage, outcome: Outcome
     ) -> Session:
         """The session of a group: the one in memory, or one made from its pages."""
-        if group.session is not None and group.fingerprint == made.fingerprint:
-            return group.session
-        session, group.ids = made.activated(self.since).session(), EventIds()
+        if group.session is None or group.fingerprint != made.fingerprint:
+            group.ids = EventIds()
+            group.session = self._restored(made.activated(self.since), group, before, kept, outcome)
+            group.fingerprint = made.fingerprint
+            group.pages.clean(group.session)
+        return group.session
+
+    def _restored(
+        self, index: Index, group: _Group, before: int | None, kept: StateStorage, outcome: Outcome
+    ) -> Session:
+        """A session with the runs that were written last."""
+        session = index.session()
         session.clock.resume(None if before is None else before - 1)
         for page in sorted(group.pages.written):
             data = kept.page(page_key(group.name, page))
@@ -376,21 +385,21 @@ class Bucket:
                 raise PlanError(f"bucket {self.number} lacks page {page} of {group.name}", "its state is damaged")
             there, found = decode(session, Page.of(data), group.ids)
             outcome.lost += there - found
-        group.session, group.fingerprint = session, made.fingerprint
-        group.pages.clean(session)
         return session
 
     def _feed(
         self,
         group: _Group,
-        session: Session,
-        made: Compiled,
-        book: SequenceBook,
+        made: CompiledGroup,
+        book: GroupedSequences,
         due: list[Packed],
+        before: int | None,
         now_open: int,
+        kept: StateStorage,
         outcome: Outcome,
     ) -> list[pa.Table]:
-        batches, decided = [], []
+        assert group.session is not None
+        batches = []
         for events in due:
             columns = _filled(events.columns, made)
             rows = group.rows + np.arange(len(events), dtype=np.int64)
@@ -398,20 +407,31 @@ class Bucket:
             key = made.keys.get(columns.stream)
             keys = np.zeros(len(rows), np.uint64) if key is None else hashes(columns[key])
             group.ids.add(rows, events.ids, keys)
-            batches.append(replace(columns, numbers=rows, identity=id_texts(events.ids)))
             # What waited while the book changed was decided by another index: it is decided again.
-            decided.append(events.slots if events.decided_by == made.fingerprint else None)
-        found = session.feed(batches, now_open, decided)
-        table = self._matches(found, made, book, group.ids)
+            decided = events.slots if events.decided_by == made.fingerprint else None
+            batches.append(Batch(replace(columns, numbers=rows, identity=id_texts(events.ids)), decided))
+
+        def without(names: Collection[str]) -> Index:
+            return made.without(names).activated(self.since)
+
+        def restored(index: Index) -> Session:
+            return self._restored(index, group, before, kept, Outcome())
+
+        fed = feed(group.session, batches, now_open, without, restored)
+        if fed.aside:
+            self.aside |= fed.aside
+            made = made.without(fed.aside)
+        group.session, group.fingerprint = fed.session, made.fingerprint
+        table = self._matches(fed.found, made, book, group.ids)
         outcome.matches += len(table) if table is not None else 0
         tables = [] if table is None else [table]
-        if session.errors:
-            tables.append(self._problems(session, batches, group.ids))
+        if fed.problems:
+            tables.append(self._problems(fed.problems, [b.columns for b in batches], group.ids))
         return tables
 
-    def _problems(self, session: Session, batches: Sequence[Columns], ids: EventIds) -> pa.Table:
+    def _problems(self, found: Sequence[Problem], batches: Sequence[Columns], ids: EventIds) -> pa.Table:
         """Events at which an operator failed or a quota dropped runs. Groups that share an event give its error one id."""
-        wanted = [p.event for p in session.errors]
+        wanted = [p.event for p in found]
         places = {
             (b.stream, int(b.row_numbers[row])): (b, int(row))
             for b in batches
@@ -419,17 +439,17 @@ class Bucket:
         }
         numbers = {row: i for i, row in enumerate(dict.fromkeys(wanted))}
         problems = Problems()
-        for p in session.errors:
+        for p in found:
             at = places.get((p.stream, p.event))
             problems.add([replace(p, event=numbers[p.event], text="" if at is None else shown(*at))])
-        session.errors.clear()
         return problem_rows(problems.listed(), ids.take(np.array(list(numbers), np.int64)))
 
-    def _matches(self, found: Matches, made: Compiled, book: SequenceBook, ids: EventIds) -> pa.Table | None:
-        told = np.flatnonzero(made.emits[found.subscription])
-        if not len(told):
+    def _matches(
+        self, found: SequenceMatches, made: CompiledGroup, book: GroupedSequences, ids: EventIds
+    ) -> pa.Table | None:
+        told, table = np.flatnonzero(made.emits[found.matches.subscription]), found.table
+        if not len(told) or table is None:
             return None
-        table = found.to_arrow()
         if len(told) < len(table):
             table = table.take(told)
         events = ids.take(table.column("event").to_numpy())
@@ -443,7 +463,7 @@ def page_key(group: str, page: int) -> str:
     return f"{group}/{page}"
 
 
-def _filled(columns: Columns, made: Compiled) -> Columns:
+def _filled(columns: Columns, made: CompiledGroup) -> Columns:
     """With what was not sent: events that wait were sent before some newcomer came, who does not see them anyway."""
     schema = made.index.streams[columns.stream]
     lacking = {p: schema.get(p) for p in made.needs(columns.stream) if columns.get(p) is None}
@@ -456,6 +476,6 @@ def _filled(columns: Columns, made: Compiled) -> Columns:
     return replace(columns, columns={**columns.columns, **empty})
 
 
-def _times(events: Packed, made: Compiled) -> Any:
+def _times(events: Packed, made: CompiledGroup) -> Any:
     schema = made.index.streams[events.columns.stream]
     return np.asarray(events.columns[schema.time[-1]].values, np.int64)

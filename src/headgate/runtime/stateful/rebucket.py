@@ -1,52 +1,28 @@
-"""A checkpoint dealt out anew over another number of buckets, while its query rests.
+"""State dealt out anew over another number of buckets.
 
 A run goes where the key of its first event says; what is global goes where its component does now, and where two parts
-of the state meet that had the same run, it is kept once. Spark's own files are not touched: each new bucket gets a file
-in the checkpoint, which it takes up in place of its state when the query runs again.
+of the state meet that had the same run, it is kept once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
-from pyspark.sql import SparkSession
 
-from headgate.errors import UsageError
 from headgate.results import id_texts
-from headgate.spark.checkpoint import reclaim
-from headgate.spark.stateful.book import Compiled, SequenceBook
-from headgate.spark.stateful.buckets import BOOK, Bucket, page_key
-from headgate.spark.stateful.groups import GLOBAL
-from headgate.spark.stateful.inspection import book_at, last_batch, require_state, states
-from headgate.spark.stateful.packing import Packed, unpack
-from headgate.spark.stateful.pages import Choose, Page
-from headgate.spark.stateful.rebucketed_files import deal
-from headgate.spark.stateful.route import bucket_of, buckets_of, dated, routed, with_length
-from headgate.spark.stateful.settings import MOST_BUCKETS
-from headgate.spark.stateful.state_storage import InMemory
-from headgate.store import Store
+from headgate.runtime.stateful.buckets import BOOK, Bucket, page_key
+from headgate.runtime.stateful.group import GLOBAL, CompiledGroup, GroupedSequences
+from headgate.runtime.stateful.packing import Packed, unpack
+from headgate.runtime.stateful.pages import Choose, Page
+from headgate.runtime.stateful.route import bucket_of, buckets_of, dated, routed, with_length
+from headgate.runtime.stateful.state_storage import InMemory
 
 
-def rebucket(spark: SparkSession, checkpoint: str, store: Store, buckets: int) -> int:
-    """Deals the state of a checkpoint out over `buckets`; gives how many it had."""
-    if not 1 <= buckets <= MOST_BUCKETS:
-        raise UsageError(f"buckets = {buckets}: choose 1 to {MOST_BUCKETS}")
-    mark = require_state(checkpoint)
-    old = states(spark, checkpoint, mark)
-    book = book_at(store, mark, last_batch(spark, checkpoint), buckets)
-    generation = mark.generation + 1
-    for number, kept in redealt(old, book, mark.buckets, generation).items():
-        deal(checkpoint, generation, number, kept)
-    reclaim(checkpoint, replace(mark, buckets=buckets, generation=generation))
-    return mark.buckets
-
-
-def redealt(old: Mapping[int, InMemory], book: SequenceBook, before: int, generation: int) -> dict[int, InMemory]:
+def redealt(old: Mapping[int, InMemory], book: GroupedSequences, before: int, generation: int) -> dict[int, InMemory]:
     """The state of each new bucket, from that of the old ones. `book` has the new number of buckets."""
     heads = {number: orjson.loads(kept.first or b"{}") for number, kept in old.items()}
     if not heads:
@@ -75,7 +51,7 @@ def redealt(old: Mapping[int, InMemory], book: SequenceBook, before: int, genera
     return made
 
 
-def _empty(number: int, book: SequenceBook, generation: int) -> InMemory:
+def _empty(number: int, book: GroupedSequences, generation: int) -> InMemory:
     kept = InMemory()
     Bucket(number, book.buckets, generation).write_head(kept)
     return kept
@@ -83,7 +59,7 @@ def _empty(number: int, book: SequenceBook, generation: int) -> InMemory:
 
 def _group(
     bucket: Bucket,
-    made: Compiled,
+    made: CompiledGroup,
     saved: Mapping[int, Mapping[str, Any]],
     old: Mapping[int, InMemory],
     before: int,
@@ -112,7 +88,7 @@ def _group(
             bucket.put_off(made, packed.take(fresh), kept)
 
 
-def _chooser(page: Page, made: Compiled, bucket: Bucket, seen: set[bytes]) -> Choose:
+def _chooser(page: Page, made: CompiledGroup, bucket: Bucket, seen: set[bytes]) -> Choose:
     """The runs of a page that this bucket takes."""
 
     def choose(level: Mapping[str, Any]) -> NDArray[np.bool_]:
@@ -126,7 +102,7 @@ def _chooser(page: Page, made: Compiled, bucket: Bucket, seen: set[bytes]) -> Ch
     return choose
 
 
-def _belongs(packed: Packed, made: Compiled, bucket: Bucket) -> NDArray[np.bool_]:
+def _belongs(packed: Packed, made: CompiledGroup, bucket: Bucket) -> NDArray[np.bool_]:
     stream = packed.columns.stream
     if made.group != GLOBAL:
         return np.equal(buckets_of(packed.columns[made.keys[stream]], bucket.buckets), bucket.number)

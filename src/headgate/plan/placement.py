@@ -18,14 +18,13 @@ from typing import Any
 
 from headgate.language import ast
 from headgate.language.ast import DUR
+from headgate.runtime.stateful.group import GLOBAL, Keys
 from headgate.schema import Path, Schema, format_path
 from headgate.sequences.algebra import simplify
 from headgate.sequences.parameterized import Parameterized
 from headgate.sequences.publish_levels import Levels, Producer, Subscription
 from headgate.sequences.spine import conjuncts, reads
 
-GLOBAL = "global"
-Keys = Mapping[str, Path]
 Place = tuple[int, Path]
 
 

@@ -15,9 +15,9 @@ from tests.sequences.patterns import SCHEMAS, S, T, books, events
 
 from headgate.columns import Columns
 from headgate.errors import PlanError
+from headgate.runtime.stateful.pages import EventIds, Page, Pages, decode
 from headgate.sequences.engine import Index, Session
 from headgate.sequences.publish_levels import Subscription
-from headgate.spark.stateful.pages import EventIds, Page, Pages, decode
 
 PAIR = "SELECT e1.price AS p, e2.price AS q FROM stock NEXT {$2.name = $1.name} stock"
 SUM = "SELECT total FROM stock FOLD {$2.name = $1.name, TRUE, SUM(price) AS total, FIRST(name) AS who} stock"

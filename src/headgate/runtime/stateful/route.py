@@ -7,8 +7,9 @@ only its columns travel, and one row carries all events of a batch for one group
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,17 @@ from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
 from headgate.language.ast import DUR
+from headgate.results import Problem
+from headgate.runtime.batches import EventBatch
+from headgate.runtime.rows import shown
+from headgate.runtime.stateful.group import GLOBAL, CompiledGroup, GroupedSequences
+from headgate.runtime.stateful.packing import EVENTS, Packed, Sent, pack
 from headgate.schema import Kind, Path, Type, format_path
 from headgate.sequences.identities import mixed
 from headgate.sequences.memory import Lists
 from headgate.sequences.static import StaticIndex
-from headgate.spark.stateful.book import Compiled, SequenceBook
-from headgate.spark.stateful.groups import GLOBAL
-from headgate.spark.stateful.packing import Packed, pack
 
+log = logging.getLogger("headgate.runtime")
 Mask = NDArray[np.bool_]
 _NULL, _NAN = np.uint64(0x5851F42D4C957F2D), np.uint64(0x14057B7EF767814F)
 
@@ -49,6 +53,41 @@ class Dated:
     rows: NDArray[np.int64]
 
 
+@dataclass
+class Tally:
+    """What a task saw and sent, for the metrics."""
+
+    events: int = 0
+    sent: int = 0
+    bytes_read: int = 0
+    bytes_sent: int = 0
+    latest: dict[str, int] = field(default_factory=dict)
+
+    def said(self) -> dict[str, int]:
+        return {name: value for name, value in vars(self).items() if name != "latest"}
+
+
+def to_buckets(events: EventBatch, book: GroupedSequences, tally: Tally) -> Iterator[tuple[int, Sent]]:
+    schema = book.streams.get(events.stream)
+    if schema is None or not schema.time:
+        return
+    decoded = events.decoded
+    usable, problems = dated(decoded.columns, schema.time)
+    events.problems.add(
+        Problem(events.stream, int(decoded.rows[row]), "late", reason, shown(decoded.columns, row))
+        for row, reason in problems
+    )
+    if not len(usable.t1):
+        return
+    latest = int(usable.t1.max())
+    tally.latest[events.stream] = max(latest, tally.latest.get(events.stream, latest))
+    ids = events.ids.take(decoded.rows[usable.rows])
+    for parcel in parcels(book, usable, ids):
+        tally.sent += parcel.events
+        tally.bytes_sent += len(parcel.payload)
+        yield parcel.bucket, Sent(EVENTS, events.stream, parcel.group, payload=parcel.payload)
+
+
 def dated(columns: Columns, time: Sequence[Path]) -> tuple[Dated, list[tuple[int, str]]]:
     """The events that can be placed in time, and why the others cannot."""
     start, end = columns[time[0]], columns[time[-1]]
@@ -64,7 +103,7 @@ def dated(columns: Columns, time: Sequence[Path]) -> tuple[Dated, list[tuple[int
     return Dated(columns, t0, t1, good), problems
 
 
-def parcels(book: SequenceBook, events: Dated, ids: Any) -> Iterator[Parcel]:
+def parcels(book: GroupedSequences, events: Dated, ids: Any) -> Iterator[Parcel]:
     """What is sent, and where to. `ids` are those of `events`."""
     told = np.zeros(len(events.t1), np.bool_)
     columns, asked = events.columns, with_length(events)
@@ -73,13 +112,13 @@ def parcels(book: SequenceBook, events: Dated, ids: Any) -> Iterator[Parcel]:
             for bucket in range(book.buckets):
                 made = book.compiled(group, bucket)
                 if made is not None:
-                    mask, slots = routed(made, asked)
+                    mask, slots = _routed(made, asked)
                     yield from _parcel(book, made, bucket, events, ids, np.flatnonzero(mask), slots, told)
             continue
         made = book.compiled(group, 0)
         if made is None or columns.stream not in made.keys:
             continue
-        mask, slots = routed(made, asked)
+        mask, slots = _routed(made, asked)
         rows = np.flatnonzero(mask)
         where = buckets_of(columns[made.keys[columns.stream]].take(rows), book.buckets)
         order = np.argsort(where, kind="stable")
@@ -105,8 +144,8 @@ def _own(column: Column) -> Column:
 
 
 def _parcel(
-    book: SequenceBook,
-    made: Compiled,
+    book: GroupedSequences,
+    made: CompiledGroup,
     bucket: int,
     events: Dated,
     ids: Any,
@@ -130,7 +169,16 @@ def _only(columns: Columns, paths: frozenset[Path]) -> Columns:
     return Columns(columns.stream, columns.rows, {p: columns[p] for p in paths if columns.get(p) is not None})
 
 
-def routed(made: Compiled, columns: Columns) -> tuple[Mask, Lists | None]:
+def _routed(made: CompiledGroup, columns: Columns) -> tuple[Mask, Lists | None]:
+    """As `routed`. If the engine raises, the bucket gets all events: it finds the cause, and decides the others."""
+    try:
+        return routed(made, columns)
+    except Exception:
+        log.exception("static predicates failed on stream %s; its buckets decide them", columns.stream)
+        return np.ones(columns.rows, np.bool_), None
+
+
+def routed(made: CompiledGroup, columns: Columns) -> tuple[Mask, Lists | None]:
     """The events that could move some automaton of the group, and which static predicates of its first level hold for
     each; `columns` has their lengths. The bucket does not evaluate these predicates again."""
     relevant = np.zeros(columns.rows, np.bool_)

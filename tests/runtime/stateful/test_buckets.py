@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from tests.runtime.stateful.pipeline import Pipeline, book_of, in_process
 from tests.sequences.book import OPERATORS
 from tests.sequences.patterns import SCHEMAS, books, events
-from tests.spark.stateful.pipeline import Pipeline, book_of, in_process
 
-from headgate.spark.stateful.watermark import Timing
+from headgate.runtime.stateful.watermark import Timing
 
 SENTINEL = 1000
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -26,46 +25,20 @@ from headgate.errors import PlanError
 from headgate.language.catalogue import Catalogue
 from headgate.plan import Entry, Plan, file
 from headgate.plan.compile_context import CompileContext, Signatures
+from headgate.plan.placement import Placement, placements
 from headgate.plan.segment import collector_paused
+from headgate.runtime.gc_freeze import mark_long_lived
+from headgate.runtime.stateful.group import GLOBAL, CompiledGroup, Keys
 from headgate.schema import Kind, Path
 from headgate.sequences.engine import Index
-from headgate.sequences.saved import open_index, save_index
-from headgate.sequences.saved_columns import SavedIndex
-from headgate.spark.gc_freeze import mark_long_lived
-from headgate.spark.stateful.groups import GLOBAL, Keys, Placement, placements
+from headgate.sequences.saved import SavedIndex, open_index, save_index
 
 _KEPT = 8
 _MOST_GROUPS = 256
 _books: OrderedDict[str, SequenceBook] = OrderedDict()
-_made: dict[tuple[int, int], tuple[weakref.ref[Plan], SequenceBook]] = {}
-_groups: OrderedDict[tuple[CompileContext, str], Compiled] = OrderedDict()
+_groups: OrderedDict[tuple[CompileContext, str], CompiledGroup] = OrderedDict()
 """What was compiled last, by fingerprint: a change of the book concerns few groups."""
 _lock = threading.Lock()
-
-
-@dataclass(frozen=True, eq=False)
-class Compiled:
-    """The index of a group, in one bucket or in all. `emits` says whose matches are told here."""
-
-    group: str
-    keys: Keys
-    index: Index
-    emits: NDArray[np.bool_]
-    fingerprint: str
-    """The same for the same subscriptions over the same streams."""
-    _since: dict[tuple[tuple[str, int], ...], Index] = field(default_factory=dict, repr=False)
-
-    def needs(self, stream: str) -> frozenset[Path]:
-        return self.index.needs().get(stream, frozenset())
-
-    def activated(self, since: Mapping[str, int]) -> Index:
-        """The index in which some subscriptions see only what comes after a time."""
-        mine = tuple(sorted((name, since[name]) for name in self.index.names if name in since))
-        if not mine:
-            return self.index
-        if mine not in self._since:
-            self._since[mine] = self.index.activated(dict(mine))
-        return self._since[mine]
 
 
 @file.know
@@ -84,13 +57,16 @@ class SavedGroup:
 class SavedBook:
     buckets: int
     names: Any
-    """Arrow, as are the digests and the labels."""
+    """Arrow, as is all that follows for each of them."""
+    texts: Any
+    """With the modes, for whoever must compile some of them again."""
+    modes: Any
     digests: Any
     labels: Any
     groups: tuple[SavedGroup, ...]
 
 
-Groups = Mapping[tuple[str, int], Callable[[], Compiled]]
+Groups = Mapping[tuple[str, int], Callable[[], CompiledGroup]]
 """By group and bucket; the bucket is -1 where all have the same index."""
 
 
@@ -99,6 +75,7 @@ class SequenceBook:
         self,
         buckets: int,
         catalogue: Catalogue,
+        entries: Mapping[str, Entry],
         digests: Mapping[str, str],
         labels: Mapping[str, str],
         groups: Groups,
@@ -111,20 +88,22 @@ class SequenceBook:
         """By name: what makes a subscription the same one as before, its text, its mode and its group."""
         self.streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
         self._catalogue = catalogue
+        self._entries = entries
         self._labels = labels
         self._groups = groups
-        self._compiled: dict[tuple[str, int], Compiled] = {}
+        self._compiled: dict[tuple[str, int], CompiledGroup] = {}
         self._needed: dict[tuple[str, str | None], frozenset[Path]] = {}
 
     @classmethod
     def of(cls, plan: Plan, buckets: int) -> SequenceBook:
-        """The sequences of a plan. It is made once for each plan."""
-        known = _made.get((id(plan), buckets))
-        if known is None or known[0]() is not plan:
-            key = (id(plan), buckets)
+        """The sequences of a plan. It is made once as long as they stay the same."""
+        key, known = _identity(plan), plan.context.books.get(buckets)
+        if known is None or known[0] != key:
             with collector_paused():
-                known = _made[key] = weakref.ref(plan, lambda _: _made.pop(key, None)), _compile(plan, buckets)
-        return known[1]
+                known = plan.context.books[buckets] = key, _compile(plan, buckets)
+        book = known[1]
+        assert isinstance(book, cls)
+        return book
 
     def save(self, path: os.PathLike[str]) -> None:
         """Write all of it to a file, for the workers."""
@@ -138,6 +117,8 @@ class SequenceBook:
         book = SavedBook(
             self.buckets,
             pa.array(names, pa.string()),
+            pa.array([self._entries[n].text for n in names], pa.string()),
+            pa.array([self._entries[n].missing for n in names], pa.string()),
             pa.array([self.digests[n] for n in names], pa.string()),
             pa.array([self._labels.get(n) for n in names], pa.string()),
             tuple(groups),
@@ -151,18 +132,25 @@ class SequenceBook:
         if not isinstance(book, SavedBook):
             raise PlanError(f"{os.fspath(path)} has no sequences for Spark", "it was written by something else")
         context = CompileContext(operators)
+        context.engine.run_apart()
         catalogue = Catalogue(operators=Signatures(context.registry), **parts)
         bind, static = context.bind(catalogue), context.static(catalogue)
+        names, texts, modes = (column.to_pylist() for column in (book.names, book.texts, book.modes))
+        entries = {n: Entry(t, "", m) for n, t, m in zip(names, texts, modes, strict=True)}
 
-        def opened(saved: SavedGroup) -> Compiled:
+        def opened(saved: SavedGroup) -> CompiledGroup:
             index = open_index(saved.index, file.decode, bind, static)
-            return Compiled(saved.group, saved.keys, index, saved.emits, saved.fingerprint)
 
-        names = book.names.to_pylist()
+            def without(gone: Collection[str]) -> Index:
+                return context.sequences.without(gone, {n: entries[n] for n in index.names}, catalogue)
+
+            return CompiledGroup(saved.group, saved.keys, index, saved.emits, saved.fingerprint, without)
+
         labels = dict(zip(names, book.labels.to_pylist(), strict=True))
         return cls(
             book.buckets,
             catalogue,
+            entries,
             dict(zip(names, book.digests.to_pylist(), strict=True)),
             {name: text for name, text in labels.items() if text is not None},
             {(g.group, g.bucket): partial(opened, g) for g in book.groups},
@@ -177,7 +165,7 @@ class SequenceBook:
     def groups(self) -> list[str]:
         return sorted({group for group, _ in self._groups})
 
-    def compiled(self, group: str, bucket: int) -> Compiled | None:
+    def compiled(self, group: str, bucket: int) -> CompiledGroup | None:
         """The index of a group in a bucket; None if the group has nothing there."""
         key = (group, bucket if group == GLOBAL else -1)
         if key not in self._groups:
@@ -222,12 +210,16 @@ class SequenceBook:
         return {name: placement.text for name, placement in self.placed.items()}
 
 
+def _identity(plan: Plan) -> str:
+    """The same for the same sequences over the same definitions."""
+    state = xxhash.xxh3_128(repr((sorted(plan.schemas.items()), plan.catalogue.meaning())).encode())
+    for segment, slots in plan.living_sequences():
+        state.update(segment.fingerprint.encode() + slots.tobytes())
+    return state.hexdigest()
+
+
 def _compile(plan: Plan, buckets: int) -> SequenceBook:
-    entries: dict[str, Entry] = {}
-    for segment, dead in zip(plan.segments, plan.dead, strict=True):
-        for slot in segment.sequence_slots.tolist():
-            if dead is None or not dead[slot]:
-                entries[segment.names[slot].as_py()] = segment.entry(slot)
+    entries = {s.names[slot].as_py(): s.entry(slot) for s, slots in plan.living_sequences() for slot in slots.tolist()}
     catalogue, context = plan.catalogue, plan.context
     placed = context.sequences.subscriptions(entries, catalogue)
     homes = placements(placed)
@@ -242,7 +234,7 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
     streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
     base = tuple(sorted(repr(s) for s in streams.values()))
 
-    def compiled(key: tuple[str, int]) -> Compiled:
+    def compiled(key: tuple[str, int]) -> CompiledGroup:
         mine = dealt[key]
         numbers = sorted({m for i in mine for m in homes[i].members})
         told = set(mine)
@@ -252,9 +244,14 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
         fingerprint = state.hexdigest()
         known = _groups.get((context, fingerprint))
         if known is None:
-            index = Index([placed[n] for n in numbers], context.static(catalogue), streams=streams)
+            mine_and_read = {placed[n].name: entries[placed[n].name] for n in numbers}
+
+            def without(gone: Collection[str]) -> Index:
+                return context.sequences.without(gone, mine_and_read, catalogue)
+
+            index = context.sequences.compiled([placed[n] for n in numbers], catalogue)
             emits = np.array([n in told for n in numbers], np.bool_)
-            known = Compiled(key[0], homes[mine[0]].keys, index, emits, fingerprint)
+            known = CompiledGroup(key[0], homes[mine[0]].keys, index, emits, fingerprint, without)
             _groups[context, fingerprint] = known
             while len(_groups) > _MOST_GROUPS:
                 _groups.popitem(last=False)
@@ -263,7 +260,7 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
     labels = {n: orjson.dumps(e.labels).decode() for n, e in entries.items() if e.labels}
     groups = {key: partial(compiled, key) for key in dealt}
     at = {s.name: home for s, home in zip(placed, homes, strict=True)}
-    return SequenceBook(buckets, catalogue, digests, labels, groups, at)
+    return SequenceBook(buckets, catalogue, entries, digests, labels, groups, at)
 
 
 def opened(key: str, make: Callable[[], SequenceBook]) -> SequenceBook:

@@ -21,7 +21,19 @@ from headgate.sequences.memory import Lists
 if TYPE_CHECKING:
     from headgate.columns import Array
 
+EVENTS, TICK, ROWS = "events", "tick", "rows"
 _EVENT, _TELLS, _SLOTS = "__event", "__tells", "__slots"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A row from the stateless pass: events for a group, the latest time of a stream, or rows that are done."""
+
+    kind: str
+    stream: str = ""
+    group: str = ""
+    latest: int | None = None
+    payload: bytes = b""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headgate.spark.gc_freeze import freeze_long_lived, mark_long_lived
+from headgate.runtime.gc_freeze import freeze_long_lived, mark_long_lived
 
 
 @pytest.fixture(autouse=True)

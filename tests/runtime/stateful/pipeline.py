@@ -10,13 +10,14 @@ import pyarrow as pa
 from tests.sequences.book import Row, columns_of
 
 import headgate as hg
+from headgate.plan.sequence_book import SequenceBook
+from headgate.runtime.stateful.buckets import Bucket
+from headgate.runtime.stateful.packing import EVENTS, TICK, Sent
+from headgate.runtime.stateful.rebucket import redealt
+from headgate.runtime.stateful.route import dated, parcels
+from headgate.runtime.stateful.state_storage import InMemory
+from headgate.runtime.stateful.watermark import Timing
 from headgate.schema import Schema
-from headgate.spark.stateful.book import SequenceBook
-from headgate.spark.stateful.buckets import EVENTS, TICK, Bucket, Sent
-from headgate.spark.stateful.rebucket import redealt
-from headgate.spark.stateful.route import dated, parcels
-from headgate.spark.stateful.state_storage import InMemory
-from headgate.spark.stateful.watermark import Timing
 
 Batch = Mapping[str, Sequence[tuple[str, Row]]]
 """By stream: events with their ids."""
