@@ -58,16 +58,18 @@ def of_refusal(_request: Request, problem: Exception) -> Response:
     return answer(problem.status_code, "http", str(problem.detail), problem.headers)
 
 
-def of_headgate(_request: Request, problem: Exception) -> Response:
+def refusal_of(problem: HeadgateError) -> Refused:
     """An error of the language or the library."""
-    assert isinstance(problem, HeadgateError)
     if isinstance(problem, StoreUnavailable):
-        return answer(503, problem.code, problem.message, {"Retry-After": "1"})
+        return Refused(503, problem.code, problem.message, wait=1.0)
     if isinstance(problem, LanguageError | LanguageErrors):
-        return answer(422, problem.code, problem.message, problems=shown(problem))
-    if isinstance(problem, UsageError):
-        return answer(422, problem.code, problem.message, hint=problem.hint)
-    return answer(400, problem.code, problem.message, hint=problem.hint)
+        return Refused(422, problem.code, problem.message, problems=shown(problem))
+    return Refused(422 if isinstance(problem, UsageError) else 400, problem.code, problem.message, problem.hint)
+
+
+def of_headgate(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, HeadgateError)
+    return of_refusal(request, refusal_of(problem))
 
 
 def shown(problem: LanguageError | LanguageErrors) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
@@ -24,6 +24,7 @@ from headgate.broker.log import Publisher
 from headgate.broker.metrics import Numbers
 from headgate.broker.peers import Peers
 from headgate.broker.settings import Settings, identity_of
+from headgate.broker.side_process import SideProcess
 from headgate.broker.subscribing import KAFKA, PEER, PUSHED, WEBHOOK, Subscribing
 from headgate.broker.supervisor import SparkEngine
 from headgate.broker.tail import Tail
@@ -39,6 +40,7 @@ from headgate.store.tickets import Ticket, Tickets
 
 log = logging.getLogger("headgate.broker")
 T = TypeVar("T")
+P = ParamSpec("P")
 LEASE_S = 10.0
 _KNOWN = 200_000
 _WINDOW_S = 60.0
@@ -67,6 +69,7 @@ class Broker:
         """Up to when sequences are decided, as their query told last."""
         self.started = time.time()
         self._book = ThreadPoolExecutor(1, "headgate-book")
+        self._aside = SideProcess(settings.aside_seconds)
         self._subscribing = Subscribing(self.store, self.tickets, settings)
         self.engine = self._engine()
         self._streams: Mapping[str, Schema] = {}
@@ -120,6 +123,7 @@ class Broker:
             for name in ("broker", "matching"):
                 await run_in_threadpool(self.shared.release, name, self.id)
         self._book.shutdown()
+        await run_in_threadpool(self._aside.close)
         self.store.database.close_all()
 
     @property
@@ -152,6 +156,10 @@ class Broker:
     async def declare(self, name: str, attributes: Mapping[str, str], time: str | None) -> None:
         await self.book(lambda s: s.declare(name, attributes, time))
         self._streams = {}
+
+    async def aside(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Call a function of a module in the process beside this one."""
+        return await run_in_threadpool(lambda: self._aside.call(function, *args, **named))
 
     async def reading(self, call: Callable[[], T]) -> T:
         return await run_in_threadpool(call)

@@ -52,6 +52,8 @@ class Settings:
     """How long a client may take nothing of what is sent to it."""
     least_rate: float = 100.0
     """Bytes a second that a body must reach once `idle_seconds` are over."""
+    aside_seconds: float = 10.0
+    """The longest that trying an event, explaining or drawing may take."""
     backlog: int = 1_000_000
     """Events that may wait for matching before publishers are told to wait."""
     validity: float = DAY

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headgate.broker.dry_run import excerpt
 from headgate.broker.problems import Refused, forbidden
 from headgate.broker.settings import Settings
 from headgate.errors import LanguageError, LanguageErrors, UsageError
@@ -23,6 +24,7 @@ from headgate.plan.segment import Family
 from headgate.schema import Kind, Schema
 from headgate.store import Store
 from headgate.store.outbox import Outbox
+from headgate.store.records import Change
 from headgate.store.shared import Shared
 from headgate.store.tickets import ACTIVE, CAPPED, ENDED, EXPIRED, Ticket, Tickets
 
@@ -128,6 +130,11 @@ class Subscribing:
             if name not in known.published and known.streams[name].time_kind is not Kind.TIMESTAMP:
                 hint = "declare the stream with a TIMESTAMP as its TIME"
                 raise UsageError(f"a sequence reads {name}, whose events do not say when they happened", hint)
+
+    def excerpt(self, names: Iterable[str] = (), stream: str | None = None) -> list[Change]:
+        """The definitions of the book, and some subscriptions of it, on one stream or on all."""
+        book = self._store.look()
+        return excerpt(book, [n for n in names if n in book and stream in (None, book[n].stream)])
 
     def schemas(self) -> dict[str, Schema]:
         return dict(self._store.look().streams)
