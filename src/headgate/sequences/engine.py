@@ -49,7 +49,7 @@ class Index:
         """`streams` are others that are fed: if they keep time as those do that patterns read, they move it on for
         ABSENT, and if all are without TIME, their rows count too."""
         self.options = options or Options()
-        table = subscriptions if isinstance(subscriptions, SubscriptionTable) else SubscriptionTable.of(subscriptions)
+        table = SubscriptionTable.of(subscriptions)
         plan, levels = compile_levels(table, 0, None, static, self.options)
         self._set((table,), plan, levels, np.ones(len(table), np.bool_), {**(streams or {}), **plan.base}, table.since)
 

@@ -8,16 +8,14 @@ holes. A `Parameterized` predicate stands for the whole tree, compares and hashe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.language import ast
 from headgate.language.ast import Hole, Node, rewrite
-from headgate.sequences.wording import PIECE
 
 _skeletons: dict[Node, Node] = {}
-_LITERAL = (1 << PIECE) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,10 +81,6 @@ class Part:
 
     skeleton: Node
     tokens: tuple[int, ...]
-
-    def filled(self, pieces: Sequence[Sequence[Any]]) -> Node:
-        """With the literals of a text by pieces; a number says which (`wording.PIECE`)."""
-        return Parameterized(self.skeleton, tuple([pieces[t >> PIECE][t & _LITERAL] for t in self.tokens]))
 
     def fill(self, values: Callable[[int], Any]) -> Node:
         if not self.tokens:
