@@ -21,6 +21,7 @@ from headgate.runtime.batches import EventBatch
 from headgate.runtime.stateful.buckets import Bucket
 from headgate.runtime.stateful.packing import TICK, Sent
 from headgate.runtime.stateful.route import Tally, to_buckets
+from headgate.runtime.stateful.state_storage import HEAD
 from headgate.runtime.stateful.watermark import Timing, milliseconds, ticks
 from headgate.store.state import StoredState
 
@@ -66,23 +67,21 @@ class LocalSequences:
         """What the sequences make of these events, or of time alone. The state is written by `flush` of the state."""
         book = self._book
         if self._bucket is None:
-            if book is None and self._state.head() is None:
+            if book is None and self._state.get(HEAD) is None:
                 self._next = math.inf
                 return []
             self._bucket = Bucket.load(0, 1, self._state)
         bucket = self._bucket
-        if book is None:
-            bucket.pause([], TIMING, self._state, now)
-            tables: list[pa.Table] = []
-        else:
-            timing = TIMING.over(book.timed, book.clocks)
-            tables = bucket.advance(book, list(_sent(batches, book)), timing, self._state, now).tables
+        timing = TIMING if book is None else TIMING.over(book.timed, book.clocks)
+        tables = bucket.advance(book, _sent(batches, book), timing, self._state, now).tables
         bucket.write_head(self._state)
         self._next = now + _LOOK_MS if bucket.groups else math.inf
         return tables
 
 
-def _sent(batches: Sequence[EventBatch], book: SequenceBook) -> Iterator[Sent]:
+def _sent(batches: Sequence[EventBatch], book: SequenceBook | None) -> Iterator[Sent]:
+    if book is None:
+        return
     tally = Tally()
     for batch in batches:
         yield from (sent for _, sent in to_buckets(batch, book, tally))

@@ -8,7 +8,6 @@ another group they publish here, and their matches are told there.
 from __future__ import annotations
 
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,12 +33,9 @@ from headgate.sequences.engine import Index
 from headgate.sequences.saved import open_index, save_index
 from headgate.sequences.saved_columns import SavedIndex
 
-_KEPT = 8
 _MOST_GROUPS = 256
-_books: OrderedDict[str, SequenceBook] = OrderedDict()
 _groups: OrderedDict[tuple[CompileContext, str], CompiledGroup] = OrderedDict()
 """What was compiled last, by fingerprint: a change of the book concerns few groups."""
-_lock = threading.Lock()
 
 
 @file.know
@@ -261,18 +257,6 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
     groups = {key: partial(compiled, key) for key in dealt}
     at = {s.name: home for s, home in zip(placed, homes, strict=True)}
     return SequenceBook(buckets, catalogue, entries, digests, labels, groups, at)
-
-
-def opened(key: str, make: Callable[[], SequenceBook]) -> SequenceBook:
-    """The book of a file, opened once in this process."""
-    with _lock:
-        found = _books.get(key)
-        if found is None:
-            found = _books[key] = make()
-            while len(_books) > _KEPT:
-                _books.popitem(last=False)
-        _books.move_to_end(key)
-        return found
 
 
 def bucket_of_text(text: str, buckets: int) -> int:

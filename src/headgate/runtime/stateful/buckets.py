@@ -30,13 +30,12 @@ from headgate.runtime.stateful.group import CompiledGroup, GroupedSequences
 from headgate.runtime.stateful.packing import EVENTS, TICK, Packed, Sent, pack, unpack
 from headgate.runtime.stateful.pages import Choose, EventIds, Page, Pages, decode
 from headgate.runtime.stateful.route import hashes
-from headgate.runtime.stateful.state_storage import StateStorage
+from headgate.runtime.stateful.state_storage import BOOK, HEAD, StateStorage, page_name, waiting_name
 from headgate.runtime.stateful.watermark import Time, Timing, lateness
 from headgate.schema import Kind, Type
 from headgate.sequences.engine import Index, Session
 
 FORMAT = 1
-BOOK = "book"
 _EVER = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 REBUCKET = "headgate run CONFIG --rebucket"
 
@@ -46,8 +45,6 @@ class Outcome:
     """What a bucket gives. `activated` has the newcomers, each with the time after which it sees events."""
 
     tables: list[pa.Table] = field(default_factory=list)
-    late: int = 0
-    matches: int = 0
     activated: dict[str, int] = field(default_factory=dict)
     lost: int = 0
     """Runs that no subscription waits for any more."""
@@ -116,7 +113,7 @@ class Bucket:
     @classmethod
     def load(cls, number: int, buckets: int, kept: StateStorage, generation: int = 0) -> Bucket:
         made = cls(number, buckets, generation)
-        data = kept.head()
+        data = kept.get(HEAD)
         if data is None:
             return made
         head = orjson.loads(data)
@@ -133,7 +130,7 @@ class Bucket:
         made.stamp, made.book, made.time = head["stamp"], head["book"], Time.of(head["time"])
         made.alarm, made.generation = head["alarm"], head["generation"]
         made.groups = {name: _Group.of(name, saved) for name, saved in head["groups"].items()}
-        book = orjson.loads(kept.page(BOOK) or b"{}")
+        book = orjson.loads(kept.get(BOOK) or b"{}")
         made.known = {name: digest for name, (digest, _) in book.items()}
         made.since = {name: since for name, (_, since) in book.items() if since is not None}
         return made
@@ -150,13 +147,13 @@ class Bucket:
             "time": self.time.saved(),
             "groups": {name: g.saved() for name, g in self.groups.items()},
         }
-        kept.put_head(orjson.dumps(head))
+        kept.put(HEAD, orjson.dumps(head))
 
     # -- one batch
 
     def advance(
         self,
-        book: GroupedSequences,
+        book: GroupedSequences | None,
         sent: Iterable[Sent],
         timing: Timing,
         kept: StateStorage,
@@ -164,7 +161,8 @@ class Bucket:
         *,
         final: bool = False,
     ) -> Outcome:
-        """Takes what was sent. With `final` nothing comes afterwards: all epochs are fed, and nothing is kept."""
+        """Takes what was sent. Without a book nobody is left, but time goes on. With `final` nothing comes afterwards:
+        all epochs are fed, and nothing is kept."""
         outcome = Outcome()
         before = self.time.open
         self._follow(book, kept, outcome)
@@ -178,8 +176,8 @@ class Bucket:
         if final and self.time.latest is not None:
             now_open = self.time.open = self.time.latest + 1
         for name in sorted({*self.groups, *arrived}):
-            made = book.compiled(name, self.number)
-            if made is None:
+            made = None if book is None else book.compiled(name, self.number)
+            if book is None or made is None:
                 self._drop(name, kept)
                 continue
             made = made.without(self.aside)
@@ -187,18 +185,6 @@ class Bucket:
             events = self._timely(arrived.get(name, ()), made, before, timing, now, outcome)
             self._group(group, made, book, events, before, now_open, kept, outcome, final)
         return outcome
-
-    def pause(self, sent: Iterable[Sent], timing: Timing, kept: StateStorage, now: int) -> None:
-        """A batch without a book: nobody is left, but time goes on."""
-        for name in list(self.groups):
-            self._drop(name, kept)
-        for row in sent:
-            if row.kind == TICK and row.latest is not None:
-                self.time.tell(row.stream, row.latest, timing, now)
-        self.time.advance(timing, now)
-        if self.book:
-            self.book, self.known, self.since = "", {}, {}
-            kept.put_page(BOOK, None)
 
     def report(self, outcome: Outcome, timing: Timing, now: int) -> dict[str, Any]:
         """What the driver should know. What all buckets know alike, one of them tells."""
@@ -211,28 +197,28 @@ class Bucket:
                 said["idle"] = idle
         return said
 
-    def _follow(self, book: GroupedSequences, kept: StateStorage, outcome: Outcome) -> None:
+    def _follow(self, book: GroupedSequences | None, kept: StateStorage, outcome: Outcome) -> None:
         """Takes up the book of this batch; newcomers begin after the latest event so far."""
-        if book.identity == self.book:
+        identity, known = ("", {}) if book is None else (book.identity, book.digests)
+        if identity == self.book:
             return
         latest = self.time.latest
-        known = book.digests
         fresh = [name for name, digest in known.items() if self.known.get(name) != digest]
         self.since = {n: s for n, s in self.since.items() if n in known and n not in fresh}
         if latest is not None:
             outcome.activated = dict.fromkeys(fresh, latest)
             self.since.update(outcome.activated)
-        self.known, self.book, self.aside = dict(known), book.identity, {}
-        kept.put_page(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}))
+        self.known, self.book, self.aside = dict(known), identity, {}
+        kept.put(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}) if known else None)
 
     def _drop(self, name: str, kept: StateStorage) -> None:
         """Nobody is left in this group."""
         group = self.groups.pop(name, None)
         if group is not None:
             for page in group.pages.written:
-                kept.put_page(page_key(name, page), None)
+                kept.put(page_name(name, page), None)
             for chunk in group.chunks:
-                kept.put_waiting(chunk.key, None)
+                kept.put(waiting_name(chunk.key), None)
 
     def _timely(
         self,
@@ -274,7 +260,6 @@ class Bucket:
             for row in rows.tolist()
         ]
         outcome.tables.append(problem_rows(problems, events.ids))
-        outcome.late += len(rows)
 
     def _group(
         self,
@@ -310,14 +295,14 @@ class Bucket:
         changed = changed or group.session is not session
         session = group.session or session
         for page, data in group.pages.changed(session, group.ids, everything=changed):
-            kept.put_page(page_key(group.name, page), data)
+            kept.put(page_name(group.name, page), data)
         group.ids.forget(session)
 
     def _wait(self, group: _Group, events: Packed, time: Any, kept: StateStorage) -> None:
         key = f"{group.name}/{group.serial}"
         group.serial += 1
         group.chunks.append(_Chunk(key, int(time.min()), int(time.max()), events))
-        kept.put_waiting(key, pack(events, events.columns.columns))
+        kept.put(waiting_name(key), pack(events, events.columns.columns))
 
     def _waited(
         self, group: _Group, made: CompiledGroup, before: int | None, now_open: int, kept: StateStorage
@@ -329,7 +314,7 @@ class Bucket:
                 rest.append(chunk)
                 continue
             if chunk.events is None:
-                data = kept.waiting(chunk.key)
+                data = kept.get(waiting_name(chunk.key))
                 if data is None:
                     raise PlanError(f"bucket {self.number} lacks the waiting events {chunk.key}")
                 chunk.events = unpack(data)
@@ -341,7 +326,7 @@ class Bucket:
                 chunk.first = int(time[time >= now_open].min())
                 rest.append(chunk)
             else:
-                kept.put_waiting(chunk.key, None)
+                kept.put(waiting_name(chunk.key), None)
         group.chunks = rest
 
     # -- dealt out anew
@@ -353,7 +338,7 @@ class Bucket:
         for page, choose in pages:
             decode(group.session, page, group.ids, choose)
         for number, data in group.pages.changed(group.session, group.ids, everything=True):
-            kept.put_page(page_key(group.name, number), data)
+            kept.put(page_name(group.name, number), data)
 
     def put_off(self, made: CompiledGroup, events: Packed, kept: StateStorage) -> None:
         """Lets events of other buckets wait, as far as they are not done."""
@@ -380,7 +365,7 @@ class Bucket:
         session = index.session()
         session.clock.resume(None if before is None else before - 1)
         for page in sorted(group.pages.written):
-            data = kept.page(page_key(group.name, page))
+            data = kept.get(page_name(group.name, page))
             if data is None:
                 raise PlanError(f"bucket {self.number} lacks page {page} of {group.name}", "its state is damaged")
             there, found = decode(session, Page.of(data), group.ids)
@@ -423,7 +408,6 @@ class Bucket:
             made = made.without(fed.aside)
         group.session, group.fingerprint = fed.session, made.fingerprint
         table = self._matches(fed.found, made, book, group.ids)
-        outcome.matches += len(table) if table is not None else 0
         tables = [] if table is None else [table]
         if fed.problems:
             tables.append(self._problems(fed.problems, [b.columns for b in batches], group.ids))
@@ -457,10 +441,6 @@ class Bucket:
         labels = {name: book.labels(str(name)) for name in set(names)}
         rows = table.append_column("labels", pa.array([labels[n] for n in names], pa.string()))
         return with_errors(rows.set_column(rows.schema.get_field_index("event"), "event", events))
-
-
-def page_key(group: str, page: int) -> str:
-    return f"{group}/{page}"
 
 
 def _filled(columns: Columns, made: CompiledGroup) -> Columns:

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import orjson
 import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate.errors import EventError, PlanError
-from headgate.plan.sequence_book import SequenceBook, opened
+from headgate.plan.sequence_book import SequenceBook
 from headgate.results import row_schema
 from headgate.runtime.batches import BatchMatcher
 from headgate.runtime.gc_freeze import freeze_long_lived
 from headgate.runtime.stateful.packing import ROWS, TICK, Sent, from_bytes, to_bytes
 from headgate.runtime.stateful.route import Tally, to_buckets
+from headgate.spark.batch_report import tally_table
 from headgate.spark.learned import share
 from headgate.spark.ship import Shipment, obtain, obtain_sequences
 from headgate.spark.versions import Following
@@ -49,7 +49,7 @@ def book_of(shipment: Shipment, buckets: int) -> SequenceBook | None:
     """The sequences of a shipment, opened once in this process; None where it has none."""
     if shipment.sequences is None:
         return None
-    book = opened(shipment.sequences.digest, lambda: obtain_sequences(shipment))
+    book = obtain_sequences(shipment)
     if book.buckets != buckets:
         raise PlanError(f"the plan is for {book.buckets} buckets, and the query has {buckets}")
     return book
@@ -101,13 +101,6 @@ def _rows(rows: list[tuple[int, Sent]]) -> pa.RecordBatch:
         for bucket, s in rows
     ]
     return pa.RecordBatch.from_pylist(made, SENT)
-
-
-def tally_table(said: dict[str, Any], event: Any) -> pa.Table:
-    """A row without an id: what was done, as JSON in `output`."""
-    schema = row_schema(event)
-    row = {**dict.fromkeys(schema.names), "output": orjson.dumps(said).decode()}
-    return pa.Table.from_pylist([row], schema)
 
 
 @dataclass(frozen=True)
