@@ -33,7 +33,7 @@ from headgate.runtime.stateful.packing import EVENTS, TICK, Sent
 from headgate.runtime.stateful.route import dated, parcels
 from headgate.runtime.stateful.state_storage import InMemory
 from headgate.runtime.stateful.watermark import Timing
-from headgate.schema import Schema
+from headgate.schema import Kind, Schema
 from headgate.store import Store
 
 DELAY = 20
@@ -177,7 +177,7 @@ def account(world: World, kinds: Sequence[bool]) -> Report:
         lost=len(wanted - got),
         doubled=sum(n - 1 for n in got.values()),
         foreign=len(set(got) - set(wanted)),
-        unlike=len(stable ^ _at_once(world.store, versions[0], everything, bucket.time.open or 0)),
+        unlike=len(stable ^ _at_once(world.store, versions[0], everything, bucket.time.open.get(Kind.BIGINT, 0))),
     )
 
 

@@ -23,6 +23,7 @@ from headgate.runtime.stateful.packing import TICK, Sent
 from headgate.runtime.stateful.route import Tally, to_buckets
 from headgate.runtime.stateful.state_storage import HEAD
 from headgate.runtime.stateful.watermark import Timing, milliseconds, ticks
+from headgate.schema import Kind
 from headgate.store.state import StoredState
 
 TIMING = Timing({}, milliseconds(IDLE, "idle"), True, ticks(AHEAD, True, "ahead"), ticks(WATERMARK, True, "watermark"))
@@ -41,7 +42,7 @@ class LocalSequences:
     @property
     def open(self) -> int:
         """The first moment that is not decided yet, in microseconds."""
-        return (self._bucket.time.open or 0) if self._bucket is not None else 0
+        return self._bucket.time.open.get(Kind.TIMESTAMP, 0) if self._bucket is not None else 0
 
     @property
     def aside(self) -> Mapping[str, str]:
@@ -72,7 +73,7 @@ class LocalSequences:
                 return []
             self._bucket = Bucket.load(0, 1, self._state)
         bucket = self._bucket
-        timing = TIMING if book is None else TIMING.over(book.timed, book.clocks)
+        timing = TIMING if book is None else TIMING.over(book.timed)
         tables = bucket.advance(book, _sent(batches, book), timing, self._state, now).tables
         bucket.write_head(self._state)
         self._next = now + _LOOK_MS if bucket.groups else math.inf

@@ -22,7 +22,7 @@ from headgate.language import ast
 from headgate.language.ast import DUR, RUN, TRUE, Path
 from headgate.results import Problem
 from headgate.schema import Kind, Schema
-from headgate.sequences.arrivals import Clock, derived, merged_order
+from headgate.sequences.arrivals import Clock, Until, derived, merged_order
 from headgate.sequences.automaton import Automaton, Options, Slots, State
 from headgate.sequences.index import Layout, Numbered, Programs, number, numbered_parts
 from headgate.sequences.match_rows import Output, Rows
@@ -390,7 +390,7 @@ class Session:
     def feed(
         self,
         batches: Mapping[str, Columns] | Iterable[Columns],
-        until: int | None = None,
+        until: Until | None = None,
         decided: Sequence[Lists | None] | None = None,
     ) -> Matches:
         """Takes the epochs before `until` (default: all) and gives their matches. What is later waits. Rows of streams

@@ -36,6 +36,8 @@ from headgate.schema import Kind, Type
 from headgate.sequences.engine import Index, Session
 
 FORMAT = 1
+Times = Mapping[Kind, int]
+"""For each kind of time a moment of it."""
 _EVER = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 REBUCKET = "headgate run CONFIG --rebucket"
 
@@ -57,6 +59,8 @@ class _Chunk:
     key: str
     first: int
     last: int
+    kind: Kind | None = None
+    """None of a state that was written when all streams had one time: their events tell."""
     events: Packed | None = None
 
 
@@ -76,7 +80,7 @@ class _Group:
         return {
             "fingerprint": self.fingerprint,
             "rows": self.rows,
-            "chunks": [[c.key, c.first, c.last] for c in self.chunks],
+            "chunks": [[c.key, c.first, c.last, c.kind] for c in self.chunks],
             "serial": self.serial,
             "count": self.pages.count,
             "pages": [[page, str(digest)] for page, digest in self.pages.written.items()],
@@ -85,7 +89,7 @@ class _Group:
     @classmethod
     def of(cls, name: str, saved: Mapping[str, Any]) -> _Group:
         written = {page: int(digest) for page, digest in saved["pages"]}
-        chunks = [_Chunk(*c) for c in saved["chunks"]]
+        chunks = [_Chunk(c[0], c[1], c[2], Kind(c[3]) if c[3:] else None) for c in saved["chunks"]]
         return cls(name, saved["fingerprint"], saved["rows"], chunks, saved["serial"], Pages(saved["count"], written))
 
 
@@ -164,8 +168,8 @@ class Bucket:
         """Takes what was sent. Without a book nobody is left, but time goes on. With `final` nothing comes afterwards:
         all epochs are fed, and nothing is kept."""
         outcome = Outcome()
-        before = self.time.open
-        self._follow(book, kept, outcome)
+        before = dict(self.time.open)
+        self._follow(book, timing, kept, outcome)
         arrived: dict[str, list[Packed]] = {}
         for row in sent:
             if row.kind == EVENTS:
@@ -173,8 +177,8 @@ class Bucket:
             elif row.kind == TICK and row.latest is not None:
                 self.time.tell(row.stream, row.latest, timing, now)
         now_open = self.time.advance(timing, now)
-        if final and self.time.latest is not None:
-            now_open = self.time.open = self.time.latest + 1
+        if final:
+            now_open = self.time.open = {kind: latest + 1 for kind, latest in self.time.latest(timing).items()}
         for name in sorted({*self.groups, *arrived}):
             made = None if book is None else book.compiled(name, self.number)
             if book is None or made is None:
@@ -190,23 +194,23 @@ class Bucket:
         """What the driver should know. What all buckets know alike, one of them tells."""
         said: dict[str, Any] = {"lost": outcome.lost} if outcome.lost else {}
         if self.number == 0:
-            said["time"] = self.time.open
+            said["time"] = self.time.open.get(Kind.TIMESTAMP, self.time.open.get(Kind.BIGINT))
             if outcome.activated:
                 said["activated"] = outcome.activated
             if idle := self.time.idle(timing, now):
                 said["idle"] = idle
         return said
 
-    def _follow(self, book: GroupedSequences | None, kept: StateStorage, outcome: Outcome) -> None:
-        """Takes up the book of this batch; newcomers begin after the latest event so far."""
+    def _follow(self, book: GroupedSequences | None, timing: Timing, kept: StateStorage, outcome: Outcome) -> None:
+        """Takes up the book of this batch; newcomers begin after the latest event of their time so far."""
         identity, known = ("", {}) if book is None else (book.identity, book.digests)
         if identity == self.book:
             return
-        latest = self.time.latest
         fresh = [name for name, digest in known.items() if self.known.get(name) != digest]
         self.since = {n: s for n, s in self.since.items() if n in known and n not in fresh}
-        if latest is not None:
-            outcome.activated = dict.fromkeys(fresh, latest)
+        if book is not None:
+            latest = self.time.latest(timing)
+            outcome.activated = {n: latest[kind] for n in fresh if (kind := book.times[n]) in latest}
             self.since.update(outcome.activated)
         self.known, self.book, self.aside = dict(known), identity, {}
         kept.put(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}) if known else None)
@@ -224,17 +228,17 @@ class Bucket:
         self,
         arrived: Sequence[Packed],
         made: CompiledGroup,
-        before: int | None,
+        before: Times,
         timing: Timing,
         now: int,
         outcome: Outcome,
     ) -> list[tuple[Packed, Any]]:
         """The events that are neither late nor far in the future, each with its time; the others are told."""
         timely = []
-        first = _EVER[0] if before is None else before
-        last = _EVER[1] if (limit := timing.limit(now)) is None else limit
         for events in arrived:
-            time = _times(events, made)
+            time, kind = _times(events, made), _kind(events, made)
+            first = before.get(kind, _EVER[0])
+            last = _EVER[1] if (limit := timing.limit(events.columns.stream, now)) is None else limit
             bad = (time < first) | (time > last)
             if bad.any():
                 self._tell(events, np.flatnonzero(bad & events.tells), time, first, timing, outcome)
@@ -248,13 +252,14 @@ class Bucket:
         if not len(rows):
             return
         stream = events.columns.stream
+        clocks = timing.kind(stream) is Kind.TIMESTAMP
         late, early = "it is late by {}: its epoch is closed already", "its time is in the future: some clock is wrong"
         problems = [
             Problem(
                 stream,
                 row,
                 "late",
-                late.format(lateness(first - int(time[row]), timing.clocks)) if time[row] < first else early,
+                late.format(lateness(first - int(time[row]), clocks)) if time[row] < first else early,
                 shown(events.columns, row),
             )
             for row in rows.tolist()
@@ -267,28 +272,27 @@ class Bucket:
         made: CompiledGroup,
         book: GroupedSequences,
         events: list[tuple[Packed, Any]],
-        before: int | None,
-        now_open: int | None,
+        before: Times,
+        now_open: Times,
         kept: StateStorage,
         outcome: Outcome,
         final: bool,
     ) -> None:
-        due: list[Packed] = []
-        if now_open is not None:
-            due += self._waited(group, made, before, now_open, kept)
+        due = list(self._waited(group, made, before, now_open, kept))
         for packed, time in events:
-            later = np.ones(len(packed), np.bool_) if now_open is None else time >= now_open
+            kind = _kind(packed, made)
+            later = time >= now_open.get(kind, _EVER[0])
             if later.any():
-                self._wait(group, packed.take(np.flatnonzero(later)), time[later], kept)
+                self._wait(group, packed.take(np.flatnonzero(later)), time[later], kind, kept)
                 packed = packed.take(np.flatnonzero(~later))
             if len(packed):
                 due.append(packed)
-        moved = now_open is not None and (before is None or now_open > before)
+        moved = now_open != before
         changed = group.fingerprint != made.fingerprint
         if not due and not changed and not (moved and any(level.watches_time for level in made.index.levels)):
             return
         session = self._session(group, made, before, kept, outcome)
-        if now_open is not None:
+        if now_open:
             outcome.tables += self._feed(group, made, book, due, before, now_open, kept, outcome)
         if final:
             return
@@ -298,19 +302,19 @@ class Bucket:
             kept.put(page_name(group.name, page), data)
         group.ids.forget(session)
 
-    def _wait(self, group: _Group, events: Packed, time: Any, kept: StateStorage) -> None:
+    def _wait(self, group: _Group, events: Packed, time: Any, kind: Kind, kept: StateStorage) -> None:
         key = f"{group.name}/{group.serial}"
         group.serial += 1
-        group.chunks.append(_Chunk(key, int(time.min()), int(time.max()), events))
+        group.chunks.append(_Chunk(key, int(time.min()), int(time.max()), kind, events))
         kept.put(waiting_name(key), pack(events, events.columns.columns))
 
     def _waited(
-        self, group: _Group, made: CompiledGroup, before: int | None, now_open: int, kept: StateStorage
+        self, group: _Group, made: CompiledGroup, before: Times, now_open: Times, kept: StateStorage
     ) -> Iterable[Packed]:
         """The waiting events whose time has come."""
         rest = []
         for chunk in group.chunks:
-            if chunk.first >= now_open:
+            if chunk.kind is not None and chunk.first >= now_open.get(chunk.kind, _EVER[0]):
                 rest.append(chunk)
                 continue
             if chunk.events is None:
@@ -318,12 +322,13 @@ class Bucket:
                 if data is None:
                     raise PlanError(f"bucket {self.number} lacks the waiting events {chunk.key}")
                 chunk.events = unpack(data)
-            time = _times(chunk.events, made)
-            due = time < now_open if before is None else (time < now_open) & (time >= before)
+            time, chunk.kind = _times(chunk.events, made), _kind(chunk.events, made)
+            end = now_open.get(chunk.kind, _EVER[0])
+            due = (time < end) & (time >= before.get(chunk.kind, _EVER[0]))
             if due.any():
                 yield chunk.events.take(np.flatnonzero(due))
-            if chunk.last >= now_open:
-                chunk.first = int(time[time >= now_open].min())
+            if chunk.last >= end:
+                chunk.first = int(time[time >= end].min())
                 rest.append(chunk)
             else:
                 kept.put(waiting_name(chunk.key), None)
@@ -343,12 +348,13 @@ class Bucket:
     def put_off(self, made: CompiledGroup, events: Packed, kept: StateStorage) -> None:
         """Lets events of other buckets wait, as far as they are not done."""
         time = _times(events, made)
-        left = np.flatnonzero(time >= self.time.open) if self.time.open is not None else np.arange(len(time))
+        kind = _kind(events, made)
+        left = np.flatnonzero(time >= self.time.open.get(kind, _EVER[0]))
         if len(left):
-            self._wait(self.groups[made.group], events.take(left), time[left], kept)
+            self._wait(self.groups[made.group], events.take(left), time[left], kind, kept)
 
     def _session(
-        self, group: _Group, made: CompiledGroup, before: int | None, kept: StateStorage, outcome: Outcome
+        self, group: _Group, made: CompiledGroup, before: Times, kept: StateStorage, outcome: Outcome
     ) -> Session:
         """The session of a group: the one in memory, or one made from its pages."""
         if group.session is None or group.fingerprint != made.fingerprint:
@@ -358,12 +364,10 @@ class Bucket:
             group.pages.clean(group.session)
         return group.session
 
-    def _restored(
-        self, index: Index, group: _Group, before: int | None, kept: StateStorage, outcome: Outcome
-    ) -> Session:
+    def _restored(self, index: Index, group: _Group, before: Times, kept: StateStorage, outcome: Outcome) -> Session:
         """A session with the runs that were written last."""
         session = index.session()
-        session.clock.resume(None if before is None else before - 1)
+        session.clock.resume({kind: time - 1 for kind, time in before.items()})
         for page in sorted(group.pages.written):
             data = kept.get(page_name(group.name, page))
             if data is None:
@@ -378,8 +382,8 @@ class Bucket:
         made: CompiledGroup,
         book: GroupedSequences,
         due: list[Packed],
-        before: int | None,
-        now_open: int,
+        before: Times,
+        now_open: Times,
         kept: StateStorage,
         outcome: Outcome,
     ) -> list[pa.Table]:
@@ -459,3 +463,9 @@ def _filled(columns: Columns, made: CompiledGroup) -> Columns:
 def _times(events: Packed, made: CompiledGroup) -> Any:
     schema = made.index.streams[events.columns.stream]
     return np.asarray(events.columns[schema.time[-1]].values, np.int64)
+
+
+def _kind(events: Packed, made: CompiledGroup) -> Kind:
+    kind = made.index.streams[events.columns.stream].time_kind
+    assert kind is not None, "what has no TIME is not sent"
+    return kind

@@ -134,7 +134,7 @@ class Processor(StatefulProcessor):
         step = self._step
         book = book_of(shipment_of(step.source), step.buckets)
         bucket = self._bucket(number)
-        timing = step.timing if book is None else step.timing.over(book.timed, book.clocks)
+        timing = step.timing if book is None else step.timing.over(book.timed)
         outcome = bucket.advance(book, sent, timing, self._kept, now)
         self._alarm(bucket, now)
         bucket.write_head(self._kept)
