@@ -29,7 +29,7 @@ from headgate.columns import Columns
 from headgate.events import decode
 from headgate.plan.sequence_book import SequenceBook
 from headgate.runtime.stateful.buckets import Bucket
-from headgate.runtime.stateful.packing import EVENTS, TICK, Sent
+from headgate.runtime.stateful.packing import TICK, Sent
 from headgate.runtime.stateful.route import dated, parcels
 from headgate.runtime.stateful.state_storage import InMemory
 from headgate.runtime.stateful.watermark import Timing
@@ -195,7 +195,7 @@ def _step(store: Store, version: int, events: list[Any], bucket: Bucket, kept: I
     sequences = SequenceBook.of(book.part([n for n in book if book[n].text.startswith("SELECT")]), 1)
     usable, _ = dated(columns, [("at",)])
     ids = pa.array([e["id"] for e in events])
-    sent = [Sent(EVENTS, "s", p.group, payload=p.payload) for p in parcels(sequences, usable, ids)]
+    sent = list(parcels(sequences, usable, ids))
     sent.append(Sent(TICK, "s", latest=int(usable.t1.max())))
     outcome = bucket.advance(sequences, sent, Timing({"s": DELAY}), kept)
     for table in outcome.tables:

@@ -85,7 +85,7 @@ def _sent(batches: Sequence[EventBatch], book: SequenceBook | None) -> Iterator[
         return
     tally = Tally()
     for batch in batches:
-        yield from (sent for _, sent in to_buckets(batch, book, tally))
+        yield from to_buckets(batch, book, tally)
     for stream, latest in tally.latest.items():
         yield Sent(TICK, stream, latest=latest)
 

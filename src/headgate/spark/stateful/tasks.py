@@ -84,21 +84,28 @@ class Routing:
             rows = list(to_buckets(events, book, tally)) if book is not None else []
             found = matcher(stream).rows(events)
             if len(found):
-                rows.append((home, Sent(ROWS, payload=to_bytes(found))))
+                rows.append(Sent(ROWS, payload=to_bytes(found), bucket=home))
             yield _rows(rows)
         if tally.events:
-            rows = [(home, Sent(ROWS, payload=to_bytes(tally_table(tally.said(), kind))))]
+            rows = [Sent(ROWS, payload=to_bytes(tally_table(tally.said(), kind)), bucket=home)]
             for stream, latest in tally.latest.items():
-                rows += [(bucket, Sent(TICK, stream, latest=latest)) for bucket in range(self.buckets)]
+                rows += [Sent(TICK, stream, latest=latest, bucket=bucket) for bucket in range(self.buckets)]
             yield _rows(rows)
         share(plan, shipment.operators, shipment.folder)
         freeze_long_lived()
 
 
-def _rows(rows: list[tuple[int, Sent]]) -> pa.RecordBatch:
+def _rows(rows: list[Sent]) -> pa.RecordBatch:
     made = [
-        {"bucket": bucket, "kind": s.kind, "stream": s.stream, "grp": s.group, "latest": s.latest, "payload": s.payload}
-        for bucket, s in rows
+        {
+            "bucket": s.bucket,
+            "kind": s.kind,
+            "stream": s.stream,
+            "grp": s.group,
+            "latest": s.latest,
+            "payload": s.payload,
+        }
+        for s in rows
     ]
     return pa.RecordBatch.from_pylist(made, SENT)
 
