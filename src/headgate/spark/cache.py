@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -28,16 +29,18 @@ from headgate.operators import operator_pickling
 from headgate.plan import Plan, file
 from headgate.plan.compile_context import CompileContext
 from headgate.plan.segment import Segment
+from headgate.plan.sequence_book import SequenceBook
 from headgate.runtime.gc_freeze import mark_long_lived
 
 FOLDER = "HEADGATE_CACHE"
 """The environment variable that names the folder; by default one of this user in the folder for temporary files."""
 KEPT_DAYS = 7.0
-_MOST_OPEN = 32
 _LEDGER = "moved.jsonl"
 _opened: OrderedDict[str, Plan] = OrderedDict()
 _segments: OrderedDict[str, Segment] = OrderedDict()
 _contexts: OrderedDict[str, CompileContext] = OrderedDict()
+_sequences: OrderedDict[str, SequenceBook] = OrderedDict()
+_opening = threading.Lock()
 T = TypeVar("T")
 
 
@@ -113,6 +116,16 @@ def plan(head: Filed, segments: Sequence[Filed], fetches: Sequence[tuple[str, Fe
     return _kept(_opened, " ".join((called, head.digest, *(f.digest for f in segments))), assembled)
 
 
+def sequences(filed: Filed, fetches: Sequence[tuple[str, Fetch]], operators: bytes = b"") -> SequenceBook:
+    """The sequences of a file, opened once in this process."""
+
+    def opened() -> SequenceBook:
+        return SequenceBook.open(path(filed, fetches), operator_pickling.unpack(operators) if operators else ())
+
+    with _opening:
+        return _kept(_sequences, filed.digest, opened, most=8)
+
+
 def _segment(filed: Filed, fetches: Sequence[tuple[str, Fetch]]) -> Segment:
     found = file.read(path(filed, fetches)).get("segment")
     if not isinstance(found, Segment):
@@ -120,11 +133,11 @@ def _segment(filed: Filed, fetches: Sequence[tuple[str, Fetch]]) -> Segment:
     return found
 
 
-def _kept(known: OrderedDict[str, T], key: str, make: Callable[[], T]) -> T:
+def _kept(known: OrderedDict[str, T], key: str, make: Callable[[], T], most: int = 32) -> T:
     found = known.get(key)
     if found is None:
         found = known[key] = make()
-        while len(known) > _MOST_OPEN:
+        while len(known) > most:
             known.popitem(last=False)
     known.move_to_end(key)
     return found
@@ -191,7 +204,7 @@ def digest(file: Path) -> str:
 
 def forget() -> None:
     """Close what this process has open."""
-    for known in (_opened, _segments, _contexts):
+    for known in (_opened, _segments, _contexts, _sequences):
         known.clear()
 
 
