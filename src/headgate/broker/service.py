@@ -28,7 +28,7 @@ from headgate.broker.subscribing import KAFKA, PEER, PUSHED, WEBHOOK, Subscribin
 from headgate.broker.supervisor import SparkEngine
 from headgate.broker.tail import Tail
 from headgate.errors import HeadgateError
-from headgate.store import Store
+from headgate.store import Quarantined, Store
 from headgate.store.keys import Keys
 from headgate.store.logs import Notice
 from headgate.store.outbox import Outbox
@@ -68,6 +68,8 @@ class Broker:
         self._book = ThreadPoolExecutor(1, "headgate-book")
         self._subscribing = Subscribing(self.store, self.tickets, settings)
         self.engine = self._engine()
+        self.quarantined: list[Quarantined] = []
+        """Definitions of the store that are set aside, as of a moment ago."""
         self._streams: frozenset[str] = frozenset()
         self._known: dict[str, Ticket | None] = {}
         self._window: tuple[float, Counter[str]] = (0.0, Counter())
@@ -259,6 +261,7 @@ class Broker:
                 self.numbers.tick()
                 await run_in_threadpool(self.publisher.look, now=True)
                 await self._lead()
+                self.quarantined = await self.book(lambda s: s.quarantined())
                 if self.leader:
                     for name in await self.book(lambda s: s.expire(time.time())):
                         self.ended(name)

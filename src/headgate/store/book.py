@@ -308,7 +308,7 @@ class Store:
             return None if body is None else int(born)
         return None
 
-    def compact(self, keep: int = COMPACT_EVERY) -> int:
+    def compact(self, keep: int | None = None) -> int:
         """Forget changes that later ones have made void, but `keep` the newest versions; gives the oldest that is left."""
         with self._database.writing():
             before, newest = self.oldest, self.version
@@ -319,7 +319,8 @@ class Store:
                 (time.time() - PINNED_S,),
             )
             # The newest change stays, whatever it is: the versions count on from it.
-            oldest = min(newest - max(keep, 1), newest if pinned is None else int(pinned))
+            left = max(1, COMPACT_EVERY if keep is None else keep)
+            oldest = min(newest - left, newest if pinned is None else int(pinned))
             if oldest <= before:
                 return before
             self._database.execute(
