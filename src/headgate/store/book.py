@@ -35,7 +35,7 @@ COMPACT_EVERY = 10_000
 """Versions."""
 PINNED_S = 30 * 86_400.0
 """A query that has not begun a batch for so long no longer holds back the oldest version."""
-_NEWEST = """changes c JOIN (SELECT kind, name, max(version) AS last FROM changes WHERE version <= ?
+_NEWEST = """changes c JOIN (SELECT kind, name, max(version) AS last FROM changes WHERE version <= ? AND kind {} ?
     GROUP BY kind, name) k ON c.version = k.last WHERE c.body IS NOT NULL"""
 _Row = tuple[str, str, Body | None, bool]
 """A kind, a name, a body, and whether the name was there before."""
@@ -111,9 +111,13 @@ class Store:
             hint = f"the oldest is {oldest}; a query that needs an older one begins with a new checkpoint"
             raise UsageError(f"the store no longer has version {at}", hint)
         made = Replica(self._operators)
-        rows = self._database.rows(f"SELECT c.version, c.kind, c.name, c.body FROM {_NEWEST} ORDER BY c.born", (at,))  # noqa: S608 - a constant of this module
-        made.load((_change(*row) for row in rows), at)
+        made.load(self._live("<>", at), self._live("=", at), at)
         return made
+
+    def _live(self, comparison: str, version: int) -> Iterator[Change]:
+        """The subscriptions (`=`) or all other definitions (`<>`) of a version, in the order in which they came."""
+        sql = f"SELECT c.version, c.kind, c.name, c.body FROM {_NEWEST.format(comparison)} ORDER BY c.born"  # noqa: S608 - a constant of this module
+        return (_change(*row) for row in self._database.rows(sql, (version, SUBSCRIPTION)))
 
     def book(self, version: int | None = None) -> Subscriptions:
         """The book of a `replica`."""
@@ -144,7 +148,8 @@ class Store:
 
     def __len__(self) -> int:
         """How many subscriptions there are, those that are set aside among them."""
-        return int(self._database.value(f"SELECT count(*) FROM {_NEWEST} AND c.kind = ?", (self.version, SUBSCRIPTION)))  # noqa: S608 - a constant of this module
+        sql = f"SELECT count(*) FROM {_NEWEST.format('=')}"  # noqa: S608 - a constant of this module
+        return int(self._database.value(sql, (self.version, SUBSCRIPTION)))
 
     # -- changing
 
