@@ -91,9 +91,10 @@ class Store:
 
     def changes(self, since: int = 0, until: int | None = None) -> list[Change]:
         """What happened after a version, in order."""
+        found = self._changes(since, until)
         if since < (oldest := self.oldest):
             raise UsageError(f"the changes after version {since} are gone", f"the oldest version is {oldest}")
-        return self._changes(since, until)
+        return found
 
     def _changes(self, since: int, until: int | None) -> list[Change]:
         sql, values = "SELECT version, kind, name, body FROM changes WHERE version > ?", [since]
@@ -103,15 +104,17 @@ class Store:
 
     def replica(self, version: int | None = None) -> Replica:
         """The book as it is, or as it was after a version, with what of it is set aside. It is the caller's own."""
-        newest, oldest = self.version, self.oldest
+        newest = self.version
         at = newest if version is None else version
         if at > newest or at < 0:
             raise UsageError(f"the store has no version {at}", f"the newest is {newest}")
-        if at < oldest:
+        definitions, subscriptions = self._live("<>", at), self._live("=", at)
+        # Asked after reading: another process may have compacted the log meanwhile.
+        if at < (oldest := self.oldest):
             hint = f"the oldest is {oldest}; a query that needs an older one begins with a new checkpoint"
             raise UsageError(f"the store no longer has version {at}", hint)
         made = Replica(self._operators)
-        made.load(self._live("<>", at), self._live("=", at), at)
+        made.load(definitions, subscriptions, at)
         return made
 
     def _live(self, comparison: str, version: int) -> Iterator[Change]:
@@ -125,9 +128,10 @@ class Store:
 
     def follow(self, replica: Replica, version: int) -> list[Change] | None:
         """Bring a replica to a version; gives the changes, or None if it is too old and must be made anew."""
+        changes = self._changes(replica.version, version)
+        # Asked after reading: another process may have compacted the log meanwhile.
         if replica.version < self.oldest:
             return None
-        changes = self._changes(replica.version, version)
         for change in changes:
             if not replica.take(change):
                 log.warning("set aside: %s", replica.quarantined[change.kind, change.name])
@@ -296,7 +300,7 @@ class Store:
         written = []
         for number, (kind, name, body, existed) in enumerate(rows, version + 1):
             born = self._born(kind, name) if existed and body is not None else None
-            text = None if body is None else orjson.dumps(body).decode()
+            text = None if body is None else _json(kind, name, body)
             written.append((number, kind, name, text, number if born is None else born, now))
         if written:
             self._database.many(
@@ -335,7 +339,8 @@ class Store:
                     WHERE d.kind = changes.kind AND d.name = changes.name AND d.version <= ?)""",
                 (oldest, before, oldest, oldest),
             )
-            self._database.execute("DELETE FROM changes WHERE body IS NULL AND version <= ?", (oldest,))
+            gone = "DELETE FROM changes WHERE body IS NULL AND version > ? AND version <= ?"
+            self._database.execute(gone, (before, oldest))
             self._database.execute("UPDATE facts SET value = ? WHERE name = 'oldest'", (str(oldest),))
             self.logs.forget_batches()
         return oldest
@@ -350,6 +355,13 @@ class Store:
 
 def _change(version: int, kind: str, name: str, body: str | None) -> Change:
     return Change(int(version), kind, name, orjson.loads(body) if body else None)
+
+
+def _json(kind: str, name: str, body: Body) -> str:
+    try:
+        return orjson.dumps(body).decode()
+    except TypeError as problem:
+        raise UsageError(f"the {kind} {name!r} cannot be written down: {problem}", "use UTF-8 text") from None
 
 
 def _merge(replica: Replica, book: Subscriptions) -> None:
