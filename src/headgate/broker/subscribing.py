@@ -22,7 +22,7 @@ from headgate.language.parser import parse_body
 from headgate.plan import Entry
 from headgate.plan.segment import Family
 from headgate.schema import Kind, Schema
-from headgate.store import Store
+from headgate.store import Quarantined, Store
 from headgate.store.outbox import Outbox
 from headgate.store.records import Change
 from headgate.store.shared import Shared
@@ -143,6 +143,10 @@ class Subscribing:
         """What the book says of subscriptions that live."""
         book = self._store.look()
         return {name: book[name] for name in names if name in book}
+
+    def quarantined(self) -> list[Quarantined]:
+        """What of the store is not in the book, and why."""
+        return self._store.quarantined()
 
     def _must_fit(self, stream: str, known: int) -> None:
         if not _STREAM.fullmatch(stream):

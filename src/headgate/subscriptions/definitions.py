@@ -1,7 +1,7 @@
 """What a book's subscriptions may refer to: streams, prefixes, ontologies, templates.
 
-A definition is built when it is made: an ontology is parsed, a template is read against its stream. A name that
-subscriptions use keeps its meaning: a second definition is refused unless it repeats the first, or nobody uses it.
+A definition is built when it is made: an ontology is parsed, a template is read against its stream. A name keeps its
+meaning: a second definition is refused unless it repeats the first; a prefix that nobody uses may change.
 """
 
 from __future__ import annotations
@@ -93,9 +93,12 @@ class Definitions:
         known = self._catalogue.ontologies.get(name)
         if known == text:
             return
-        if known is not None and (user := next(self._graphs(), None)) is not None:
-            message = f"there is an ontology {name} already, and subscription {user[0]} depends on it"
-            raise DuplicateName(message, f"drop it first: DROP ONTOLOGY {name}", at=at)
+        if known is not None:
+            user = next(self._graphs(), None)
+            depends = "" if user is None else f", and subscription {user[0]} depends on it"
+            raise DuplicateName(
+                f"there is an ontology {name} already{depends}", f"drop it first: DROP ONTOLOGY {name}", at=at
+            )
         self._catalogue.ontologies[name] = text
         self._admission.forget()
 
