@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -106,7 +106,7 @@ def _header(rows: bytes, delimiter: str) -> tuple[list[str], bytes]:
 def _parsed(rows: bytes, names: list[str] | None, delimiter: str, invalid: list[Any]) -> pa.RecordBatch:
     """All rows as texts; `invalid` gets those of another width."""
 
-    def note(row: Any) -> str:
+    def note(row: Any) -> Literal["skip"]:
         invalid.append(row)
         return "skip"
 
@@ -118,10 +118,9 @@ def _parsed(rows: bytes, names: list[str] | None, delimiter: str, invalid: list[
         quoted_strings_can_be_null=False,
         column_types=dict.fromkeys(names or (), pa.string()),
     )
-    table = arrow_csv.read_csv(io.BytesIO(b"\n" + rows), read, parse, convert).combine_chunks()
-    return pa.record_batch(
-        [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns], table.schema.names
-    )
+    table = arrow_csv.read_csv(io.BytesIO(b"\n" + rows), read, parse, convert)
+    columns: list[Any] = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in table.columns]
+    return pa.record_batch(columns, table.schema.names)
 
 
 def _row(delimiter: str) -> str:
