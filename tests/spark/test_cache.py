@@ -120,14 +120,14 @@ def test_a_cache_folder_that_others_could_have_made_is_refused(
     else:
         planted.parent.mkdir(exist_ok=True, mode=0o700)
         planted.write_text("")
-    with pytest.raises(hg.EnvironmentProblem, match="the cache folder .* (is not a folder|can be written by others)"):
+    with pytest.raises(hg.EnvironmentProblem, match=r"the cache folder .* (is not a folder|can be written by others)"):
         cache.keep(plan().save)
 
 
 def test_a_cache_folder_of_somebody_else_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.folder()
     monkeypatch.setattr("os.getuid", lambda: home.stat().st_uid + 1)
-    with pytest.raises(hg.EnvironmentProblem, match="the cache folder .* belongs to another user"):
+    with pytest.raises(hg.EnvironmentProblem, match=r"the cache folder .* belongs to another user"):
         cache.folder()
 
 
