@@ -111,8 +111,15 @@ def _read(system: Any, mark: str) -> Claim | None:
     if system.get_file_info(mark).type != fs.FileType.File:
         return None
     with system.open_input_stream(mark) as f:
-        found = json.loads(f.read())
-    return Claim(found["query"], found["store"], tuple(found["streams"]), found["buckets"], found["generation"])
+        written = f.read()
+    try:
+        found = json.loads(written)
+        return Claim(found["query"], found["store"], tuple(found["streams"]), found["buckets"], found["generation"])
+    except (ValueError, KeyError, TypeError):
+        raise EnvironmentProblem(
+            f"{mark} does not say whose checkpoint this is: it has {len(written)} bytes and no mark of a query",
+            "bring the file back from a backup, or begin with another checkpoint folder",
+        ) from None
 
 
 def _write(system: Any, mark: str, made: Claim) -> None:
