@@ -147,12 +147,16 @@ def test_a_cache_folder_of_somebody_else_is_refused(home: Path, monkeypatch: pyt
 
 
 def test_a_plan_that_was_swapped_is_fetched_again(home: Path, tmp_path: Path) -> None:
-    filed = cache.keep(plan("x > 1").save, tmp_path / "shared")
+    sent = ship.filed(plan("x > 1"), b"", None, tmp_path / "shared")
+    other = ship.filed(plan("x < 1"), b"", None)
     fetches = [("shared", copying(tmp_path / "shared"))]
-    cache.path(filed, fetches)
-    plan("x < 1").save(home / filed.name)
-    assert cache.plan(filed, fetches).match([{"x": 2}]).num_rows == 1
+
+    def swap() -> None:
+        (home / sent.segments[0].name).write_bytes((home / other.segments[0].name).read_bytes())
+
+    swap()
+    assert cache.plan(sent.head, sent.segments, fetches).match([{"x": 2}]).num_rows == 1
     cache.forget()
-    plan("x < 1").save(home / filed.name)
+    swap()
     with pytest.raises(hg.PlanError, match="does not reach this host"):
-        cache.plan(filed, [])
+        cache.plan(sent.head, sent.segments, [])
