@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from headgate.language import ast
@@ -25,13 +25,9 @@ class Parameterized(Node):
 
     skeleton: Node
     values: tuple[Any, ...]
-    _hash: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((id(self.skeleton), self.values)))
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash((id(self.skeleton), self.values))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Parameterized) and self.skeleton is other.skeleton and self.values == other.values
