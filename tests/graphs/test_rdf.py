@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ def test_written_triples_read_back() -> None:
 
 
 RDF = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">{}</rdf:RDF>'
-NESTED = {
+NESTED: dict[str, Callable[[int], str]] = {
     "json-ld": lambda n: '{"@id":"a:b","p:p":' * n + "1" + "}" * n,
     "json-ld lists": lambda n: '{"p:p":' + "[" * n + "1" + "]" * n + "}",
     "rdf-xml": lambda n: RDF.format("<rdf:Description><e:p>" * (n // 2) + "</e:p></rdf:Description>" * (n // 2)),
@@ -105,4 +106,4 @@ def test_entities_that_blow_up_are_refused() -> None:
         rdf.read(ENTITY.format("x" * 20_000, "", "&a0;" * 1_000), "rdf-xml")
     with pytest.raises(rdf.BadRdf, match="the entity f is refused"):
         rdf.read(ENTITY.format("x", '<!ENTITY f SYSTEM "/etc/passwd">', "&f;"), "rdf-xml")
-    assert rdf.read(ENTITY.format("plain", "", "&a0;"), "rdf-xml")[0][2].lexical == "plain"
+    assert rdf.read(ENTITY.format("plain", "", "&a0;"), "rdf-xml")[0][2] == literal_of("plain")
