@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.errors import EventError
+from headgate.errors import EventError, UsageError
 from headgate.events import Decoded, read_arrow, read_json_lines, read_parquet, read_xml
 from headgate.schema import Schema
 
@@ -150,3 +150,8 @@ def test_no_damage_to_arrow_or_parquet_files_ends_the_process() -> None:
         [sys.executable, "-c", CHILD, "400"], cwd=root, capture_output=True, text=True, timeout=300, check=False
     )
     assert ended.returncode == 0, ended.stderr[-2000:]
+
+
+def test_a_path_with_a_nul_names_no_file() -> None:
+    with pytest.raises(UsageError, match="embedded null byte"):
+        list(read_json_lines("a\0b.jsonl", SCHEMA))

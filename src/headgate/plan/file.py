@@ -229,8 +229,8 @@ def read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
             # A private mapping, so that arrays seem writable: kernels would be compiled a second time for those that
             # are not. Nobody writes, so the pages stay shared.
             mapped = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)
-    except OSError as e:
-        raise PlanError(f"cannot open the plan {path}: {e.strerror}") from None
+    except (OSError, ValueError) as e:  # a NUL in a path is a ValueError
+        raise PlanError(f"cannot open the plan {os.fspath(path)}: {getattr(e, 'strerror', e)}") from None
     if _digest(head) != digest:
         raise PlanError(f"{path} is damaged: its head is not what was written", AGAIN)
     start = -(-(len(front) + size) // _ALIGN) * _ALIGN
