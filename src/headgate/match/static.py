@@ -63,7 +63,13 @@ class FilterStatic:
     filter_numbers: NDArray[np.int32]
     late_bodies: tuple[tuple[Node, str], ...]
     late_numbers: NDArray[np.int32]
+    open_bodies: tuple[tuple[Node, str], ...] = ()
+    """Those of the filters, where attributes of the type ANY may hold arrays."""
     _compile: CompileLate | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        bodies = self.open_bodies
+        self.filters.bind(lambda slots: ((cut_node(bodies[i][0]), bodies[i][1]) for i in slots.tolist()))
 
     def bound(self, compile_late: CompileLate) -> FilterStatic:
         """With the operators and graphs that its late predicates ask."""
@@ -112,7 +118,9 @@ class FilterStatic:
             filters = compile_filters(_cuts(plainly), schema)
             late = tuple((plain(predicates[i][0]), predicates[i][1]) for i in numbers[1])
             arrays = [np.array(n, np.int32) for n in numbers]
-            made = FilterStatic(filters, arrays[0], late, arrays[1], compile_late)
+            some_any = not schema.declared or any(a.type is None for a in schema)
+            opened = tuple((plain(node), mode) for node, mode in plainly) if some_any else ()
+            made = FilterStatic(filters, arrays[0], late, arrays[1], opened, compile_late)
             made.late  # noqa: B018 - compiled here, so that its errors are those of the compilation
             return made
 

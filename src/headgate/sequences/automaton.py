@@ -274,7 +274,7 @@ def _bounded(bound: int) -> Node:
 
 
 def _indexable(equality: Equality, step: Step, origin: Target) -> bool:
-    """The AI index holds values of events only, and no arrays, on which equality is ANY."""
+    """The AI index holds values of events only, of one type, and no arrays, on which equality is ANY."""
     start = step.starts.get(equality.held[1:]) if equality.held[0] == "$" else equality.held
     if start is not None and start[0].startswith("@"):
         return False
@@ -284,7 +284,7 @@ def _indexable(equality: Equality, step: Step, origin: Target) -> bool:
     if start is not None:
         sources.append((origin.sources[int(start[0][1:])], start[1:]))
     found = [source.schema.get(path) for source, path in sources]
-    return not any(a is not None and a.type is not None and a.type.array for a in found)
+    return all(a is not None and a.type is not None and not a.type.array for a in found)
 
 
 def path_of(target: Target) -> Iterator[State]:
