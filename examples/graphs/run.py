@@ -38,8 +38,8 @@ def main(name: str) -> None:
         for event, slot, binding in zip(hits.event, hits.slot, hits.binding or (), strict=True):
             values = {n: v for n, v in binding.items() if not str(v).startswith("_:")}
             print(f"event {event}: {subscriptions[slot].name} {values}")
-        for trouble in hits.troubles:
-            print(f"event {trouble.event}: refused, {trouble.reason}")
+        for problem in hits.problems:
+            print(f"event {problem.event}: refused, {problem.reason}")
         first = subscriptions[0].body
         assert isinstance(first, ast.Graph)
         assert engine.source is not None

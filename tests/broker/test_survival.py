@@ -13,7 +13,7 @@ from headgate.broker import local
 from headgate.broker.local import _Matching
 from headgate.plan import segment
 from headgate.runtime import stateless
-from headgate.spark.stateful.buckets import Bucket
+from headgate.sequences.engine import Session
 
 TRADE = {"name": "string", "at": "timestamp"}
 PAIR = "SELECT a.name AS name FROM trade AS a NEXT {$2.name = $1.name} trade AS b"
@@ -96,17 +96,17 @@ def test_an_event_that_an_engine_raises_on_is_on_the_error_log(tmp_path: Path, m
 def test_a_sequence_step_that_raises_costs_what_it_raises_on(
     culprit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = Bucket.advance
+    original = Session.feed
     poisoned_by: set[str] = set()
 
-    def advance(self: Bucket, book: Any, sent: Any, *more: Any, **named: Any) -> Any:
-        sent = list(sent)
-        poisoned = any(b"poison" in s.payload for s in sent)
-        if poisoned and (culprit == "event" or poisoned_by & book.digests.keys()):
+    def feed(self: Session, batches: Any, *more: Any) -> Any:
+        batches = list(batches)
+        poisoned = any("poison" in columns[("name",)].values.to_pylist() for columns in batches)
+        if poisoned and (culprit == "event" or poisoned_by.intersection(self.index.names)):
             raise ZeroDivisionError("a defect")
-        return original(self, book, sent, *more, **named)
+        return original(self, batches, *more)
 
-    monkeypatch.setattr(Bucket, "advance", advance)
+    monkeypatch.setattr(Session, "feed", feed)
     with running(tmp_path) as made, made.client() as client:
         client.declare("trade", TRADE, "at")
         mine = client.subscribe(PAIR, stream="trade")

@@ -62,8 +62,8 @@ def test_bad_and_missing_graphs_are_unknown_and_only_bad_ones_are_trouble() -> N
     e = engine()
     hits = e.evaluate(e.compile(PATTERNS), columns())
     assert hits.unknown.tolist() == [1, 2]
-    assert [(t.event, t.slot, t.code) for t in hits.troubles] == [(1, None, "rdf")]
-    assert "not turtle" in hits.troubles[0].reason
+    assert [(t.event, t.slot, t.code) for t in hits.problems] == [(1, None, "rdf")]
+    assert "not turtle" in hits.problems[0].reason
 
 
 def test_only_what_upstream_asks_for_is_answered_and_read() -> None:
@@ -72,7 +72,7 @@ def test_only_what_upstream_asks_for_is_answered_and_read() -> None:
     hits = e.evaluate(e.compile(PATTERNS), columns(), asked)
     assert rows(hits) == [(0, 2, {}), (3, 0, {"p": 9})]
     assert hits.unknown.tolist() == []
-    assert hits.troubles == ()
+    assert list(hits.problems) == []
 
 
 def test_every_binding_is_given_to_slots_that_join() -> None:
@@ -153,7 +153,7 @@ def test_plain_columns_join_through_a_template() -> None:
     hits = e.evaluate(index, Columns.of("s", {"price": ("double", [1.5, None])}))
     assert rows(hits) == [(0, 0, {"p": 1.5})]
     assert hits.unknown.tolist() == [1]
-    assert hits.troubles == ()
+    assert list(hits.problems) == []
 
 
 def test_too_many_bindings_are_trouble_of_their_slot() -> None:
@@ -161,7 +161,7 @@ def test_too_many_bindings_are_trouble_of_their_slot() -> None:
     index = e.compile([PATTERNS[0], PATTERNS[2]], every=[0])
     hits = e.evaluate(index, columns(["_:H a :Sale ; :price 1, 2, 3 ."]))
     assert rows(hits) == [(0, 1, {})]
-    assert [(t.event, t.slot, t.code) for t in hits.troubles] == [(0, 0, "limit")]
+    assert [(t.event, t.slot, t.code) for t in hits.problems] == [(0, 0, "limit")]
 
 
 def test_batches_larger_than_a_chunk_keep_their_rows() -> None:

@@ -24,7 +24,7 @@ def test_each_picture_matches_the_subscriptions_it_was_drawn_for(schedule: str) 
     for event, slot in zip(outcome.hits.event, outcome.hits.slot, strict=True):
         found[event].add(names[slot])
     assert found == [set(scene.expected) for scene in scenes]
-    assert outcome.failures == []
+    assert outcome.hits.problems == []
 
 
 def test_an_explanation_tells_what_each_call_decided_and_saved() -> None:

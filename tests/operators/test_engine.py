@@ -163,7 +163,7 @@ def test_every_scheduler_gives_the_matches_bindings_and_failures_of_the_oracle(
             if verdict.matched is None:
                 failures.append((e, s))
     assert repr(found) == repr(expected)
-    assert sorted((f.event, f.slot) for f in outcome.failures) == failures
+    assert sorted((f.event, f.slot) for f in outcome.hits.problems) == failures
 
 
 def counting(table: Table) -> tuple[list[Any], list[tuple[Any, ...]]]:
@@ -225,7 +225,7 @@ def test_a_failing_operator_spoils_only_the_subscriptions_that_need_it() -> None
     texts = ["p() AND q()", "q()", "p() OR q()", "p() AND r()"]
     outcome = engine.run(engine.compile([parse_body(t) for t in texts], schema=SCHEMA), columns_of())
     assert outcome.hits.slot.tolist() == [1, 2]
-    assert [(f.slot, str(f.error)) for f in outcome.failures] == [(0, "p raised RuntimeError: lens dirty")]
+    assert [(f.slot, f.reason) for f in outcome.hits.problems] == [(0, "p raised RuntimeError: lens dirty")]
 
 
 def test_only_the_pairs_asked_for_are_answered() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate import Subscriptions
-from headgate.plan.compiled import MOST_DELTAS
+from headgate.plan.deltas import MOST_DELTAS
 from headgate.schema import Schema
 from headgate.testing import oracle_match, random_events, random_subscriptions
 

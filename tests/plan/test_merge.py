@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from headgate import Subscriptions
-from headgate.plan import merge
+from headgate.plan import deltas
 
 EVENTS = [{"x": i % 9, "k": i % 500} for i in range(1000)]
 
 
 def grown(monkeypatch: pytest.MonkeyPatch) -> Subscriptions:
-    monkeypatch.setattr(merge, "LEAST", 50)
+    monkeypatch.setattr(deltas, "LEAST", 50)
     made = Subscriptions().stream("s", {"x": "bigint", "k": "bigint"})
     for i in range(200):
         made.add(f"q{i}", f"k = {i} AND x > {i % 7}")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import headgate as hg
-from headgate.plan import sequences as laid
+from headgate.plan import deltas, sequences
 
 STOCK = "CREATE STREAM stock (name STRING, price DOUBLE, at BIGINT) TIME at;"
 PAIR = "SELECT e1.price AS a, e2.price AS b FROM FILTER {{price = {0}}} (stock) NEXT {{$2.name = $1.name}} stock"
@@ -61,7 +61,7 @@ def test_a_sequence_that_is_replaced_is_the_new_one() -> None:
 
 
 def test_sequences_come_and_go_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laid, "LEAST", 3)
+    monkeypatch.setattr(deltas, "LEAST", 3)
     changing, names = book(), set[int]()
     for price in (1, 2, 3, 1, 1, 4, 2, 3, 5, 3, 5, 2):
         if price in names:
@@ -99,7 +99,7 @@ def test_stats_tell_the_runs_of_each_subscription_and_the_slower_path() -> None:
 
 
 def test_runs_that_a_quota_drops_are_told_on_the_error_channel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laid, "QUOTA", 2)
+    monkeypatch.setattr(sequences, "QUOTA", 2)
     made = hg.Subscriptions.parse(STOCK)
     made.add("s", "SELECT e1.name AS n FROM stock NEXT {$2.name = $1.name} stock")
     session = made.compile().session()

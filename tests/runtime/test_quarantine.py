@@ -13,6 +13,7 @@ from headgate.columns import Columns
 from headgate.events import decoder
 from headgate.filters.engine import FilterIndex
 from headgate.runtime.quarantine import culprits
+from headgate.sequences.engine import Session
 
 BOOK = hg.Subscriptions().stream("s", {"x": "bigint"})
 for _n in range(40):
@@ -136,22 +137,70 @@ def test_culprits_are_found_by_halving(bad: set[int]) -> None:
     assert culprits(7, attempt, ValueError("all")).keys() == bad
 
 
-def test_an_event_that_sequences_raise_on_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
-    from headgate.sequences.engine import Session
+@pytest.fixture
+def broken_sequences(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Session, Columns], bool]], None]:
+    """Makes the engine of sequences raise, in the middle of its work: what it has done by then stays done."""
 
-    original = Session.feed
+    def install(raises: Callable[[Session, Columns], bool]) -> None:
+        original = Session.feed
 
-    def feed(self: Session, batches: Any, until: int | None = None) -> Any:
-        batches = list(batches)
-        if any(holds(columns, 13) for columns in batches if len(columns)):
-            raise ZeroDivisionError("a defect")
-        return original(self, batches, until)
+        def feed(self: Session, batches: Any, until: int | None = None, decided: Any = None) -> Any:
+            batches = list(batches)
+            found = original(self, batches, until, decided)
+            if any(raises(self, columns) for columns in batches if len(columns)):
+                raise ZeroDivisionError("a defect")
+            return found
 
-    book = hg.Subscriptions().stream("s", {"x": "bigint"}).add("plain", "x = 13")
-    book.add("rise", "SELECT a.x AS x FROM s AS a NEXT {$2.x > $1.x} s AS b")
-    events = [{"x": 1}, {"x": 13}, {"x": 2}]
-    monkeypatch.setattr(Session, "feed", feed)
-    table, errors = book.compile().match(events, errors="collect")
+        monkeypatch.setattr(Session, "feed", feed)
+
+    return install
+
+
+RISE = "SELECT a.x AS x FROM s AS a NEXT {$2.x > $1.x} s AS b"
+
+
+def test_an_event_that_sequences_raise_on_is_set_aside(broken_sequences: Any) -> None:
+    book = hg.Subscriptions().stream("s", {"x": "bigint"}).add("plain", "x = 13").add("rise", RISE)
+    broken_sequences(lambda session, columns: holds(columns, 13))
+    table, errors = book.compile().match([{"x": 1}, {"x": 13}, {"x": 2}], errors="collect")
     assert pairs(table) == {(1, "plain"), (2, "rise")}
     (error,) = errors.to_pylist()
     assert (error["event"], error["code"]) == (1, "quarantined")
+
+
+@pytest.mark.parametrize("slack", [0, 1024])
+def test_a_session_survives_a_defect_of_sequences_in_any_feed(
+    slack: int, broken_sequences: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.runtime.sequences.SLACK", slack)
+    book = hg.Subscriptions().stream("s", {"x": "bigint"}).add("rise", RISE)
+    broken_sequences(lambda session, columns: holds(columns, 13))
+    with book.compile().session() as session:
+        found = [pairs(session.feed([{"x": x} for x in part])) for part in ([9, 1], [0, 13, 5], [13], [10])]
+        errors = session.errors().to_pylist()
+    assert found == [set(), {(4, "rise")}, set(), {(6, "rise")}], "1 and 0 rise to 5; 9 and 5 to 10"
+    assert [(e["event"], e["code"]) for e in errors] == [(3, "quarantined"), (5, "quarantined")]
+
+
+def test_a_sequence_that_its_engine_raises_on_is_set_aside_and_the_others_keep_their_runs(
+    broken_sequences: Any,
+) -> None:
+    book = hg.Subscriptions().stream("s", {"x": "bigint"}).add("rise", RISE)
+    for n in range(5):
+        book.add(f"fall{n}", RISE.replace("$2.x > $1.x", f"$2.x < $1.x - {n}"))
+    broken_sequences(lambda session, columns: "fall3" in session.index.names and holds(columns, 13))
+    with book.compile().session() as session:
+        session.feed([{"x": 9}])
+        first, second = pairs(session.feed([{"x": 13}, {"x": 5}])), pairs(session.feed([{"x": 13}, {"x": 12}]))
+        (error,) = session.errors().to_pylist()
+    assert first == {(1, "rise"), *((2, f"fall{n}") for n in (0, 1, 2, 4))}
+    assert second == {(3, "rise"), (4, "fall0")}
+    assert (error["event"], error["code"], error["subscriptions"]) == (1, "quarantined", ["fall3"])
+
+
+def test_a_session_survives_sequences_that_raise_on_everything(broken_sequences: Any) -> None:
+    book = hg.Subscriptions().stream("s", {"x": "bigint"}).add("rise", RISE)
+    broken_sequences(lambda session, columns: True)
+    with book.compile().session() as session:
+        assert pairs(session.feed([{"x": 1}, {"x": 2}])) == set()
+        assert set(session.errors().column("event").to_pylist()) == {0, 1}

@@ -36,9 +36,12 @@ def test_match_is_a_function_for_transform(spark: SparkSession) -> None:
     assert labels == {'{"owner":"desk 4"}'}
 
 
-def test_a_book_cut_into_shards_matches_as_one(spark: SparkSession) -> None:
+def test_a_book_in_segments_with_tombstones_matches_as_one(spark: SparkSession) -> None:
     events, subs = ticks(200), book()
-    df = match(frame(spark, events), subs, event_id="id", errors="raise", shard=7)
+    subs.compile()
+    subs.remove(next(iter(subs))).add("newest", "price > 3", on="stock")
+    assert len(subs.compile().segments) == 2
+    df = match(frame(spark, events), subs, event_id="id", errors="raise")
     assert found(df) == expected(subs, events)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import headgate as hg
-from headgate.spark import cache
+from headgate.spark import cache, ship
 from headgate.spark.cache import Fetch, Filed
 
 
@@ -44,13 +44,28 @@ def test_the_same_text_on_another_schema_is_another_file() -> None:
 
 
 def test_a_plan_is_fetched_once_and_opened_once(home: Path, tmp_path: Path) -> None:
-    filed = cache.keep(plan().save, tmp_path / "shared")
+    sent = ship.filed(plan(), b"", None, tmp_path / "shared")
     fetches = [("shared", copying(tmp_path / "shared"))]
-    opened = cache.plan(filed, fetches)
-    assert cache.plan(filed, fetches) is opened
+
+    def opened() -> hg.Plan:
+        return cache.plan(sent.head, sent.segments, fetches)
+
+    first = opened()
+    assert opened() is first
     cache.forget()
-    assert opened.match([{"x": 2}]).num_rows == cache.plan(filed, fetches).match([{"x": 2}]).num_rows == 1
-    assert [(m.digest, m.bytes, m.origin) for m in cache.moved()] == [(filed.digest, filed.size, "shared")]
+    assert first.match([{"x": 2}]).num_rows == opened().match([{"x": 2}]).num_rows == 1
+    assert sorted((m.digest, m.bytes, m.origin) for m in cache.moved()) == sorted(
+        (f.digest, f.size, "shared") for f in sent.files
+    )
+
+
+def test_plans_share_the_segments_they_have_in_common() -> None:
+    book = hg.Subscriptions().stream("s", {"x": "bigint"}).add("a", "x > 1")
+    before = ship.filed(book.compile(), b"", None)
+    after = ship.filed(book.add("b", "x > 2").compile(), b"", None)
+    one, other = (cache.plan(sent.head, sent.segments, []) for sent in (before, after))
+    assert one.segments[0] is other.segments[0]
+    assert (len(one), len(other)) == (1, 2)
 
 
 def test_of_many_that_ask_at_once_one_fetches(tmp_path: Path) -> None:
@@ -91,3 +106,53 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("HEADGATE_CACHE", str(tmp_path / "file" / "below"))
     with pytest.raises(hg.EnvironmentProblem, match=r"the cache folder .* cannot be written"):
         cache.path(filed)
+
+
+def test_the_cache_folder_is_for_its_user_alone(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cache.keep(plan().save)
+    assert home.stat().st_mode & 0o777 == 0o700
+    monkeypatch.delenv("HEADGATE_CACHE")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    own = cache.folder()
+    assert [p.stat().st_mode & 0o777 for p in (own.parent, own)] == [0o700, 0o700]
+
+
+@pytest.mark.parametrize("level", ["plans", "."])
+@pytest.mark.parametrize("trick", ["link", "open", "file"])
+def test_a_cache_folder_that_others_could_have_made_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, trick: str
+) -> None:
+    monkeypatch.delenv("HEADGATE_CACHE")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    planted = tmp_path / f"headgate-{os.getuid()}" / level
+    if trick == "link":
+        (tmp_path / "theirs").mkdir()
+        planted.parent.mkdir(exist_ok=True, mode=0o700)
+        planted.symlink_to(tmp_path / "theirs")
+    elif trick == "open":
+        planted.mkdir(parents=True)
+        planted.chmod(0o777)
+    else:
+        planted.parent.mkdir(exist_ok=True, mode=0o700)
+        planted.write_text("")
+    with pytest.raises(hg.EnvironmentProblem, match=r"the cache folder .* (is not a folder|can be written by others)"):
+        cache.keep(plan().save)
+
+
+def test_a_cache_folder_of_somebody_else_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.folder()
+    monkeypatch.setattr("os.getuid", lambda: home.stat().st_uid + 1)
+    with pytest.raises(hg.EnvironmentProblem, match=r"the cache folder .* belongs to another user"):
+        cache.folder()
+
+
+def test_a_plan_that_was_swapped_is_fetched_again(home: Path, tmp_path: Path) -> None:
+    filed = cache.keep(plan("x > 1").save, tmp_path / "shared")
+    fetches = [("shared", copying(tmp_path / "shared"))]
+    cache.path(filed, fetches)
+    plan("x < 1").save(home / filed.name)
+    assert cache.plan(filed, fetches).match([{"x": 2}]).num_rows == 1
+    cache.forget()
+    plan("x < 1").save(home / filed.name)
+    with pytest.raises(hg.PlanError, match="does not reach this host"):
+        cache.plan(filed, [])

@@ -71,7 +71,7 @@ def test_patterns_over_plain_columns_match_as_in_process(spark: SparkSession) ->
     assert {(r["event"], r["subscription"], r["output"]) for r in found.collect()} == wanted
 
 
-def test_a_book_in_shards_and_segments_matches_as_one(spark: SparkSession) -> None:
+def test_a_book_in_segments_matches_as_one(spark: SparkSession) -> None:
     subs = hg.Subscriptions.load(FOLDER / "auction.hg")
     subs.compile()
     subs.add("late", "GRAPH { _:H :target ?t . ?t a :Book }", on="auction")
@@ -80,15 +80,17 @@ def test_a_book_in_shards_and_segments_matches_as_one(spark: SparkSession) -> No
     events = auction(20)
     matches, errors = expected(plan, "auction", events)
     df = spark.createDataFrame([(e["id"], e["event"]) for e in events], "id string, event string")
-    for book, size in ((plan, 100), (subs, 2)):
-        found, bad = split(match(df, book, on="auction", event_id="id", shard=size))
+    for book in (plan, subs):
+        found, bad = split(match(df, book, on="auction", event_id="id"))
         assert {(r["id"], r["event"], r["subscription"], r["output"]) for r in found.collect()} == matches
         assert [(r["event"], r["code"]) for r in bad.orderBy(fn.col("event")).collect()] == sorted(errors)
 
 
-def test_a_graph_is_read_once_for_all_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_is_read_once_for_all_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     subs = hg.Subscriptions.load(FOLDER / "auction.hg")
     plans = [subs.part([name]) for name in subs]
+    segments = tuple(s for p in plans for s in p.segments)
+    whole = hg.Plan(plans[0].catalogue, segments, (None,) * len(segments), plans[0].context)
     read: list[str] = []
     original = GraphEngine._graph
 
@@ -97,7 +99,7 @@ def test_a_graph_is_read_once_for_all_shards(monkeypatch: pytest.MonkeyPatch) ->
         return original(self, text)
 
     monkeypatch.setattr(GraphEngine, "_graph", counted)
-    matcher = BatchMatcher("auction", plans)
+    matcher = BatchMatcher("auction", whole)
     events = auction(10)
     table = pa.table({EVENT: [e["id"] for e in events], "event": [e["event"] for e in events]})
     batch = matcher.decode(table)

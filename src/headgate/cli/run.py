@@ -80,8 +80,7 @@ def _state(config: Config, as_json: bool) -> None:
 
 def _rebucket(config: Config, buckets: int, as_json: bool) -> None:
     from headgate.spark.session import spark_session
-    from headgate.spark.stateful.inspection import require_state
-    from headgate.spark.stateful.rebucket import rebucket
+    from headgate.spark.stateful.inspection import rebucket, require_state
     from headgate.store import Store
 
     require_state(config.checkpoint)

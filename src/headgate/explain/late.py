@@ -96,8 +96,8 @@ class _Late:
         graphs = [g for node in nodes if isinstance(node, ast.Graph) if (g := self._graph(node)) is not None]
         drawn = [g.picture(f"matching tree of {name}") for g in graphs]
         story = [*self._calls_told(names), *(line for g in graphs for line in str(g).splitlines())]
-        story += [f"{f.reason}" for f in self._trace.failed]
-        story += [str(f.error) for f in self._trace.outcome.failures if f.slot == self._slot]
+        story += [f"{f.reason}" for f in self._trace.unreadable]
+        story += [f.reason for f in self._trace.outcome.hits.problems if f.slot == self._slot]
         return Explanation(
             name, text, matched, shown, self._blocking(nodes, told, matched), "", tuple(story), (*pictures, *drawn)
         )

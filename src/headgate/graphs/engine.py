@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
-from headgate.engine import Binding, Hits
+from headgate.engine import Binding, Hits, PairProblem
 from headgate.errors import EventError, HeadgateError, LanguageError, UsageError
 from headgate.graphs import rdf
 from headgate.graphs.event import LIMITS, EventGraph, Limits
@@ -42,22 +42,10 @@ _UNREAD = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """An event whose graph could not be used (`slot` is None), or a slot that could not be decided for an event."""
-
-    event: int
-    slot: int | None
-    reason: str
-    code: str = "graph"
-
-
-@dataclass(frozen=True, slots=True)
 class GraphHits(Hits):
-    """Hits, and what the caller must not lose: `unknown` are the rows without a usable graph, for which a GRAPH atom is
-    neither true nor false; `troubles` are entries of the error channel."""
+    """Hits, and the rows without a usable graph, for which a GRAPH atom is neither true nor false."""
 
     unknown: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    troubles: tuple[Trouble, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +150,8 @@ class GraphEngine:
             event[order],
             slot[order],
             [bound[i] for i in order.tolist()],
+            [p for a in answers for p in a.problems],
             np.unique(np.concatenate([a.unknown for a in answers])) if answers else np.empty(0, np.int64),
-            tuple(t for a in answers for t in a.troubles),
         )
 
     def _part(
@@ -184,8 +172,8 @@ class GraphEngine:
             rows = np.unique(asked[0])
         read = self.read(part.source, columns, rows)
         usable = np.array([r for r in rows.tolist() if isinstance(read[r], EventGraph)], np.int64)
-        troubles = [
-            Trouble(r, None, str(problem), problem.code)
+        problems = [
+            PairProblem(r, None, str(problem), problem.code)
             for r in rows.tolist()
             if isinstance(problem := read[r], HeadgateError)
         ]
@@ -194,11 +182,11 @@ class GraphEngine:
             kept = np.isin(asked[0], usable)
             asked = np.searchsorted(usable, asked[0][kept]), asked[1][kept]
         found = part.matcher.match(graphs, asked)
-        troubles += [Trouble(int(usable[g.event]), int(part.slots[g.slot]), g.reason, "limit") for g in found.given_up]
+        problems += [
+            PairProblem(int(usable[g.event]), int(part.slots[g.slot]), g.reason, "limit") for g in found.given_up
+        ]
         bindings = Bindings(part.matcher.index, [g.terms for g in graphs], found)
-        return GraphHits(
-            usable[found.event], part.slots[found.slot], bindings, np.setdiff1d(rows, usable), tuple(troubles)
-        )
+        return GraphHits(usable[found.event], part.slots[found.slot], bindings, problems, np.setdiff1d(rows, usable))
 
     def read(
         self, source: Source, columns: Columns, rows: NDArray[np.int64]
@@ -239,4 +227,4 @@ class GraphEngine:
             return problem
 
 
-__all__ = ["Found", "GraphEngine", "GraphHits", "GraphIndex", "Trouble"]
+__all__ = ["Found", "GraphEngine", "GraphHits", "GraphIndex"]

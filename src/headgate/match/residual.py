@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
-from headgate.engine import Binding, Hits
+from headgate.engine import Binding, Hits, PairProblem
 from headgate.errors import HeadgateError
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.graphs.engine import GraphEngine, GraphHits, GraphIndex
@@ -25,21 +25,11 @@ from headgate.language.ast import Node, Path
 from headgate.language.forms import cut_node
 from headgate.operators.answer import FAILS, HOLDS, MISSING, TRUE, Answer, row_order
 from headgate.operators.body import Both, Early, Either, Formula, Join, Late
-from headgate.operators.engine import Batch, Failure, Given, OperatorEngine, Outcome
+from headgate.operators.engine import Batch, Given, OperatorEngine, Outcome
 from headgate.operators.index import OperatorIndex
 from headgate.operators.predicate import Key, Predicate
 from headgate.predicates.modes import logic, with_demands
 from headgate.schema import Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """An event on which a subscription could not be decided; `slot` is None if the event itself is at fault."""
-
-    event: int
-    slot: int | None
-    reason: str
-    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +39,7 @@ class Trace:
     open: frozenset[int]
     """The slots that the conditions on attributes left open."""
     outcome: Outcome
-    failed: list[Failed]
+    unreadable: Sequence[PairProblem]
     given: Given | None
     """The answers of GRAPH patterns."""
 
@@ -81,67 +71,64 @@ class LateIndex:
             found |= self.graphs.needs(self.patterns)
         return found
 
-    def evaluate(self, columns: Columns) -> tuple[Hits, list[Failed]]:
+    def evaluate(self, columns: Columns) -> Hits:
         asked, rows, part = self._open(columns)
         if not len(asked):
-            return Hits.none(), []
+            return Hits.none()
         local = Hits(np.searchsorted(rows, asked.event), asked.slot)
-        given, failed = self._graphs(columns, rows)
+        given, unreadable = self._graphs(columns, rows)
         early = self.early.evaluate(part) if self.early is not None else None
         batch = self.engine.batch(self.operators, part, early, None if given is None else given.answer)
-        hits, more = _told(self._decide(batch, given, local), rows)
-        return hits, failed + more
+        hits = _told(self._decide(batch, given, local), rows)
+        return replace(hits, problems=[*unreadable, *hits.problems])
 
-    def _decide(self, batch: Batch, given: GraphAnswers | None, asked: Hits) -> Outcome:
+    def _decide(self, batch: Batch, given: GraphAnswers | None, asked: Hits) -> Hits:
         """Those of some pairs that hold: by the graphs where these decide, else by the scheduler of the operators."""
         calls = self.calls[asked.slot]
-        outcomes = [batch.ask(_where(asked, calls))] if calls.any() else []
+        found = [batch.ask(_where(asked, calls)).hits] if calls.any() else []
         if given is not None and not calls.all():
             alone = _where(asked, ~calls)
             simple = self.only[alone.slot] >= 0
-            outcomes.append(self._by_pattern(given, _where(alone, simple)))
-            outcomes.append(self._by_formula(batch, given, _where(alone, ~simple)))
-        return _joined(outcomes)
+            found.append(self._by_pattern(given, _where(alone, simple)))
+            found.append(self._by_formula(batch, given, _where(alone, ~simple)))
+        return _joined(found)
 
-    def _by_pattern(self, given: GraphAnswers, asked: Hits) -> Outcome:
+    def _by_pattern(self, given: GraphAnswers, asked: Hits) -> Hits:
         """Pairs that one pattern decides."""
         rows, failed = given.rows(asked.event, self.only[asked.slot])
         held = rows >= 0
         binding = [given.hits.binding[i] for i in rows[held].tolist()] if given.hits.binding is not None else None
-        failures = [
-            Failure(
-                int(asked.event[i]),
-                int(asked.slot[i]),
-                given.problems[int(asked.event[i]), int(self.only[asked.slot[i]])],
-            )
-            for i in np.flatnonzero(failed).tolist()
-        ]
-        return Outcome(Hits(asked.event[held], asked.slot[held], binding), failures)
+        problems = []
+        for i in np.flatnonzero(failed).tolist():
+            event, slot = int(asked.event[i]), int(asked.slot[i])
+            problem = given.problems[event, int(self.only[slot])]
+            problems.append(PairProblem(event, slot, str(problem), problem.code))
+        return Hits(asked.event[held], asked.slot[held], binding, problems)
 
-    def _by_formula(self, batch: Batch, given: GraphAnswers, asked: Hits) -> Outcome:
+    def _by_formula(self, batch: Batch, given: GraphAnswers, asked: Hits) -> Hits:
         """Pairs that several patterns, or conditions on their variables, decide."""
-        event, slot, binding, failures = [], [], [], []
+        event, slot, binding, problems = [], [], [], []
         for e, s in zip(asked.event.tolist(), asked.slot.tolist(), strict=True):
             verdict = batch.by_answers(e, s, given.answer)
-            if isinstance(verdict, Failure):
-                failures.append(verdict)
+            if isinstance(verdict, PairProblem):
+                problems.append(verdict)
             elif verdict is not None:
                 event.append(e)
                 slot.append(s)
                 binding.append(verdict)
-        return Outcome(Hits(np.array(event, np.int64), np.array(slot, np.int32), binding), failures)
+        return Hits(np.array(event, np.int64), np.array(slot, np.int32), binding, problems)
 
     def open(self, columns: Columns, answered: Sequence[dict[Key, Answer]] | None = None) -> Open:
         """What the cheap parts leave open, to be asked by and by. `answered` has the answers of calls that were made
         before, for each row; rows that stand for one event share theirs."""
         asked, rows, part = self._open(columns)
         if not len(asked):
-            return Open(asked, rows, self, None, None, [])
-        given, failed = self._graphs(columns, rows)
+            return Open(asked, rows, self, None, None)
+        given, unreadable = self._graphs(columns, rows)
         early = self.early.evaluate(part) if self.early is not None else None
         known = None if answered is None else [answered[row] for row in rows.tolist()]
         batch = self.engine.batch(self.operators, part, early, None if given is None else given.answer, known)
-        return Open(asked, rows, self, batch, given, failed)
+        return Open(replace(asked, problems=unreadable), rows, self, batch, given)
 
     def _open(self, columns: Columns) -> tuple[Hits, NDArray[np.int64], Columns]:
         """The pairs that are open, the events they are about, and these alone."""
@@ -153,13 +140,13 @@ class LateIndex:
         """What is done for the first event of some columns, with every answer: for explanations."""
         one = columns.slice(0, 1)
         asked = self.possible.evaluate(one)
-        answers, failed = self._graphs(one, np.zeros(1, np.int64))
+        answers, unreadable = self._graphs(one, np.zeros(1, np.int64))
         given = None if answers is None else answers.answer
         early = self.early.evaluate(one) if self.early is not None else None
         outcome = self.engine.run(self.operators, one, asked, early=early, given=given, trace=True)
-        return Trace(frozenset(asked.slot.tolist()), outcome, failed, given)
+        return Trace(frozenset(asked.slot.tolist()), outcome, unreadable, given)
 
-    def _graphs(self, columns: Columns, rows: NDArray[np.int64]) -> tuple[GraphAnswers | None, list[Failed]]:
+    def _graphs(self, columns: Columns, rows: NDArray[np.int64]) -> tuple[GraphAnswers | None, list[PairProblem]]:
         """The answers of all GRAPH patterns on some events, which are counted as in `rows`.
 
         The whole batch is handed on, for its graphs are read once for all segments.
@@ -170,10 +157,10 @@ class LateIndex:
         hits = replace(hits, event=np.searchsorted(rows, hits.event), unknown=np.searchsorted(rows, hits.unknown))
         problems = {
             (int(np.searchsorted(rows, t.event)), t.slot): GraphGivenUp(t.reason)
-            for t in hits.troubles
+            for t in hits.problems
             if t.slot is not None
         }
-        unreadable = [Failed(t.event, None, t.reason, t.code) for t in hits.troubles if t.slot is None]
+        unreadable = [t for t in hits.problems if t.slot is None]
         bad = frozenset(np.searchsorted(rows, [f.event for f in unreadable]).tolist())
         return GraphAnswers(hits, self.pattern_of, problems, bad), unreadable
 
@@ -234,12 +221,11 @@ class Open:
     kept, so a call is made once an event."""
 
     pairs: Hits
+    """With the events that could not be read as graphs among its problems."""
     rows: NDArray[np.int64]
     index: LateIndex
     batch: Batch | None
     given: GraphAnswers | None
-    failed: list[Failed]
-    """Events that could not be read as graphs."""
 
     def answered(self, row: int) -> dict[Key, Answer]:
         """The answers of the calls about an event, by key."""
@@ -247,10 +233,10 @@ class Open:
         there = self.batch is not None and at < len(self.rows) and self.rows[at] == row
         return self.batch.known(at)[1] if there and self.batch is not None else {}
 
-    def ask(self, pairs: Hits) -> tuple[Hits, list[Failed]]:
+    def ask(self, pairs: Hits) -> Hits:
         """Those of the pairs that hold, and what could not be decided."""
         if self.batch is None or not len(pairs):
-            return Hits.none(), []
+            return Hits.none()
         local = np.searchsorted(self.rows, pairs.event)
         return _told(self.index._decide(self.batch, self.given, Hits(local, pairs.slot)), self.rows)
 
@@ -259,26 +245,25 @@ def _where(pairs: Hits, chosen: NDArray[np.bool_]) -> Hits:
     return Hits(pairs.event[chosen], pairs.slot[chosen])
 
 
-def _joined(outcomes: Sequence[Outcome]) -> Outcome:
-    """The outcomes of different pairs as one."""
-    outcomes = [o for o in outcomes if len(o.hits) or o.failures]
-    if len(outcomes) == 1:
-        return outcomes[0]
-    event = np.concatenate([np.empty(0, np.int64), *(o.hits.event for o in outcomes)])
-    slot = np.concatenate([np.empty(0, np.int32), *(o.hits.slot for o in outcomes)])
+def _joined(found: Sequence[Hits]) -> Hits:
+    """The answers on different pairs as one."""
+    found = [hits for hits in found if len(hits) or hits.problems]
+    if len(found) == 1:
+        return found[0]
+    event = np.concatenate([np.empty(0, np.int64), *(hits.event for hits in found)])
+    slot = np.concatenate([np.empty(0, np.int32), *(hits.slot for hits in found)])
     order = np.lexsort((slot, event))
     binding: list[Binding] | None = None
-    if any(o.hits.binding is not None for o in outcomes):
-        listed = [b for o in outcomes for b in (o.hits.binding if o.hits.binding is not None else [{}] * len(o.hits))]
+    if any(hits.binding is not None for hits in found):
+        listed = [b for hits in found for b in (hits.binding if hits.binding is not None else [{}] * len(hits))]
         binding = [listed[i] for i in order.tolist()]
-    return Outcome(Hits(event[order], slot[order], binding), [f for o in outcomes for f in o.failures])
+    return Hits(event[order], slot[order], binding, [p for hits in found for p in hits.problems])
 
 
-def _told(outcome: Outcome, rows: NDArray[np.int64]) -> tuple[Hits, list[Failed]]:
-    """An outcome about some rows of a batch, with the numbers of the batch."""
-    failed = [Failed(int(rows[f.event]), f.slot, str(f.error), f.error.code) for f in outcome.failures]
-    hits = outcome.hits
-    return Hits(rows[hits.event].astype(np.int64), hits.slot, hits.binding), failed
+def _told(hits: Hits, rows: NDArray[np.int64]) -> Hits:
+    """Answers about some rows of a batch, with the numbers of the batch."""
+    problems = [replace(p, event=int(rows[p.event])) for p in hits.problems]
+    return Hits(rows[hits.event].astype(np.int64), hits.slot, hits.binding, problems)
 
 
 def _answers(hits: GraphHits, numbers: Mapping[Predicate, int]) -> dict[tuple[int, int], Answer]:

@@ -22,7 +22,7 @@ from headgate.language.forms import Cut, FilledCuts, cut_node, cut_skeleton
 from headgate.match.residual import LateIndex, Open, is_late
 from headgate.schema import Schema
 from headgate.sequences.parameterized import put_in
-from headgate.sequences.static import Answers, Static, StaticIndex, StaticPredicates, Undecided, Waiting
+from headgate.sequences.static import Answers, Static, StaticIndex, StaticPredicates, Waiting
 
 CompileLate = Callable[[Sequence[tuple[Node, str]], Schema], LateIndex]
 """Compiles bodies, each with its missing-mode."""
@@ -35,24 +35,20 @@ class LateWaiting:
     late: Open
     numbers: NDArray[np.int32]
 
-    @property
+    @cached_property
     def pairs(self) -> Hits:
-        return Hits(self.late.pairs.event, self.numbers[self.late.pairs.slot])
-
-    @property
-    def undecided(self) -> list[Undecided]:
-        return [Undecided(f.event, None, f.reason, f.code) for f in self.late.failed]
+        return self._numbered(self.late.pairs)
 
     def answered(self, row: int) -> Answers:
         return self.late.answered(row)
 
-    def ask(self, pairs: Hits) -> tuple[Hits, list[Undecided]]:
+    def ask(self, pairs: Hits) -> Hits:
         slot = np.searchsorted(self.numbers, pairs.slot).astype(np.int32)
-        hits, failed = self.late.ask(Hits(pairs.event, slot))
-        undecided = [
-            Undecided(f.event, None if f.slot is None else int(self.numbers[f.slot]), f.reason, f.code) for f in failed
-        ]
-        return Hits(hits.event, self.numbers[hits.slot]), undecided
+        return self._numbered(self.late.ask(Hits(pairs.event, slot)))
+
+    def _numbered(self, hits: Hits) -> Hits:
+        problems = [p if p.slot is None else replace(p, slot=int(self.numbers[p.slot])) for p in hits.problems]
+        return Hits(hits.event, self.numbers[hits.slot], problems=problems)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 For every event the filters' verdicts on early parts are put in, the residual formulas are gathered, and a run asks for
 one predicate after the other. The runs of several events go side by side where an operator likes batches or works
 concurrently; each round then hands all their calls over together. What is answered is shared within the event by call
-key, joined, learned from, and at the end told as `Hits` and `Failures`.
+key, joined, learned from, and at the end told as `Hits`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
-from headgate.engine import Binding, Hits
+from headgate.engine import Binding, Hits, PairProblem
 from headgate.errors import HeadgateError, PlanError
 from headgate.language.ast import Node, Path
 from headgate.operators.answer import ERROR, FAILS, MISSING, TRUE, Answer
@@ -43,19 +43,9 @@ WINDOW = 16
 """How many events go side by side where that helps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An event that a subscription could not be decided on, and why. The event itself stays with the caller."""
-
-    event: int
-    slot: int
-    error: HeadgateError
-
-
 @dataclass
 class Outcome:
     hits: Hits
-    failures: list[Failure]
     asked: dict[int, list[Asked]] = field(default_factory=dict)
     """By event, in order; only where it was wanted."""
     calls: int = 0
@@ -127,6 +117,11 @@ class OperatorEngine:
             known[row] = {}, keys
         return Batch(self, index, columns, early, given, known=known)
 
+    def run_apart(self) -> None:
+        """From here on, operators that do not say how they are called run in a process of their own: one that ends its
+        process, as a crash in a library does, costs its call and no more."""
+        self._caller.apart = True
+
     def close(self) -> None:
         self._caller.close()
 
@@ -146,7 +141,8 @@ class OperatorEngine:
     def _side_by_side(self, index: OperatorIndex) -> int:
         used = {p.name for p in index.predicates if p.graph is None}
         operators = [self.registry[name] for name in used]
-        return self._window if any(o.batch is not None or o.concurrency != "inline" for o in operators) else 1
+        alone = all(o.batch is None and self._caller.concurrency(o) == "inline" for o in operators)
+        return 1 if alone else self._window
 
 
 def _asked_for(upstream: Hits | None, rows: int, slots: int) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
@@ -185,7 +181,7 @@ class Batch:
     def _begin(self) -> None:
         self._matches: list[tuple[int, int, Binding]] = []
         self._bound = False
-        self._failures: list[Failure] = []
+        self._problems: list[PairProblem] = []
         self._asked: dict[int, list[Asked]] = {}
         self._calls = 0
 
@@ -198,7 +194,7 @@ class Batch:
             self._window(events[at : at + together], slots[at : at + together])
         return self._outcome()
 
-    def by_answers(self, event: int, slot: int, given: Given) -> Binding | Failure | None:
+    def by_answers(self, event: int, slot: int, given: Given) -> Binding | PairProblem | None:
         """A pair whose predicates are all answered already: its binding, None if it does not hold, or why nobody knows."""
         early, read, output = self.early(event), self.view.reader(event), self.index.outputs[slot]
 
@@ -213,11 +209,11 @@ class Batch:
             if truth == TRUE:
                 return {} if output.empty else output.bindings(ask, holds, read)[0]
         except Exception as error:  # noqa: BLE001 - values of foreign code; a problem of this pair alone
-            return Failure(event, slot, undecidable(error))
+            return _problem(event, slot, undecidable(error))
         if truth != ERROR:
             return None
         answers = (ask(p) for p in self.index.predicates if p.graph is not None)
-        return Failure(event, slot, next(a.error for a in answers if a.error is not None))
+        return _problem(event, slot, next(a.error for a in answers if a.error is not None))
 
     def known(self, event: int) -> tuple[dict[int, Answer], dict[Key, Answer]]:
         """What was answered on an event before, by predicate and by call key."""
@@ -255,7 +251,7 @@ class Batch:
         if self.trace:
             self._asked[g.event] = g.history
         for slot, error in g.failed():
-            self._failures.append(Failure(g.event, slot, error))
+            self._problems.append(_problem(g.event, slot, error))
         for slot in g.matched():
             output = self.index.outputs[slot]
             if output.empty:
@@ -264,7 +260,7 @@ class Batch:
             try:
                 found = output.bindings(g.ask, lambda e: g.early[self._part(e.node, slot)], g.read)  # noqa: B023 - used at once
             except Exception as error:  # noqa: BLE001 - values of foreign code; a problem of this pair alone
-                self._failures.append(Failure(g.event, slot, undecidable(error)))
+                self._problems.append(_problem(g.event, slot, undecidable(error)))
                 continue
             self._bound = True
             self._matches += [(g.event, slot, binding) for binding in found]
@@ -277,7 +273,11 @@ class Batch:
         event = np.array([m[0] for m in self._matches], np.int64)
         slot = np.array([m[1] for m in self._matches], np.int32)
         binding = [m[2] for m in self._matches] if self._bound else None
-        return Outcome(Hits(event, slot, binding), self._failures, self._asked, self._calls)
+        return Outcome(Hits(event, slot, binding, self._problems), self._asked, self._calls)
+
+
+def _problem(event: int, slot: int, error: HeadgateError) -> PairProblem:
+    return PairProblem(event, slot, str(error), error.code)
 
 
 class _Going:
@@ -414,4 +414,4 @@ class _Going:
         return sorted(made, key=lambda m: m[0])
 
 
-__all__ = ["Asked", "Batch", "EarlyFilter", "Event", "Failure", "Given", "OperatorEngine", "Outcome"]
+__all__ = ["Asked", "Batch", "EarlyFilter", "Event", "Given", "OperatorEngine", "Outcome"]

@@ -58,6 +58,8 @@ class CompileContext:
         self._late: dict[Any, LateIndex] = {}
         self._graphs: dict[str, tuple[Any, GraphEngine]] = {}
         self.sequences = Sequences(self.static)
+        self.books: dict[int, tuple[str, object]] = {}
+        """By number of buckets: the sequences of the last plan, spread over so many (see `sequence_book`)."""
 
     def late(self, segment: Segment, catalogue: Catalogue) -> Mapping[str, LateIndex]:
         """The late indexes of a segment, by stream; compiled when first asked for."""

@@ -1,15 +1,13 @@
 """The plan: segments, tombstones over them, and the schemas of the streams. Immutable; safe for any number of threads.
 
-A change of the book makes a new plan that shares the segments of the old one. New subscriptions form a small delta
-segment; removed ones get a tombstone. Small deltas are merged as they gather, as in a log-structured merge tree, so that
-there are never more than a few.
+A change of the book makes a new plan that shares the segments of the old one (see `deltas`).
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -35,7 +33,8 @@ from headgate.language.forms import cut_text
 from headgate.match.residual import LateIndex
 from headgate.plan import file
 from headgate.plan.compile_context import CompileContext, Signatures
-from headgate.plan.segment import Entry, Segment, collector_paused, compile_segment
+from headgate.plan.deltas import Dead, alive, laid_over
+from headgate.plan.segment import Entry, Family, Segment, collector_paused, compile_segment
 from headgate.plan.sequences import Living
 from headgate.results import Problems
 from headgate.runtime.book import CompiledSegment, Part
@@ -45,8 +44,6 @@ from headgate.schema import Schema
 from headgate.sequences.engine import Index
 from headgate.sequences.saved import open_index, save_index
 
-Dead = NDArray[np.bool_]
-MOST_DELTAS = 8
 _NONE = np.zeros(0, np.int32)
 
 
@@ -73,38 +70,27 @@ class Plan:
         samples: Mapping[str, Columns] | None = None,
         *,
         cover: bool = False,
+        sequences: bool = True,
     ) -> Plan:
-        """The plan of a book: of all of it, or of what has changed since a previous plan laid over that one."""
+        """The plan of a book: of all of it, or of what has changed since a previous plan laid over that one. Its sequences
+        are compiled now, or when they are first asked for."""
         kept = catalogue.copy()
-        schemas = kept.streams
+        layers: tuple[tuple[Segment, ...], tuple[Dead | None, ...]]
         if previous is None:
-            segment = compile_segment(entries, schemas, samples, cover=cover)
-            return cls(kept, (segment,), (None,), context)._checked()
-        segments, dead = list(previous.segments), [None if d is None else d.copy() for d in previous.dead]
-        for name in changed:
-            for i, segment in enumerate(segments):
-                slot = segment.slot(name)
-                if slot is not None:
-                    mask = dead[i]
-                    if mask is None:
-                        mask = dead[i] = np.zeros(len(segment), np.bool_)
-                    mask[slot] = True
-        new = {name: entries[name] for name in changed if name in entries and not entries[name].paused}
-        if len(segments) > MOST_DELTAS:
-            alive = dict(_alive(segments[1:], dead[1:]))
-            alive.update(new)
-            segments, dead, new = segments[:1], dead[:1], alive
-        if new:
-            segments.append(compile_segment(new, schemas, cover=cover))
-            dead.append(None)
-        return cls(kept, tuple(segments), tuple(dead), context)._checked()
+            layers = (compile_segment(entries, kept.streams, samples, cover=cover),), (None,)
+        else:
 
-    def _checked(self) -> Plan:
-        """What is built beside the arrays is built now, so that its errors are those of `compile`."""
-        for segment in self.segments:
-            self.context.late(segment, self.catalogue)
-        self.sequences  # noqa: B018 - compiled here and kept
-        return self
+            def delta(new: Mapping[str, Entry]) -> Segment:
+                return compile_segment(new, kept.streams, cover=cover)
+
+            layers = laid_over(previous.segments, previous.dead, entries, changed, delta)
+        made = cls(kept, *layers, context)
+        # What is built beside the arrays is built now, so that its errors are those of `compile`.
+        for segment in made.segments:
+            context.late(segment, kept)
+        if sequences:
+            made.sequences  # noqa: B018 - compiled here and kept
+        return made
 
     @property
     def schemas(self) -> Mapping[str, Schema]:
@@ -113,13 +99,33 @@ class Plan:
     @cached_property
     def sequences(self) -> Index | None:
         """The compiled sequences of all segments."""
-        living: list[Living] = []
+        return self.context.sequences.index(self.living_sequences(), self.catalogue)
+
+    def living_sequences(self) -> list[Living]:
+        """The sequences of each segment that has some; this compiles none."""
+        found: list[Living] = []
         for segment, dead in zip(self.segments, self.dead, strict=True):
             slots = segment.sequence_slots
             slots = slots if dead is None else slots[~dead[slots]]
             if len(slots):
-                living.append((segment, slots))
-        return self.context.sequences.index(living, self.catalogue)
+                found.append((segment, slots))
+        return found
+
+    @cached_property
+    def stateless(self) -> Plan:
+        """The same plan without its sequences, for those who leave them to somebody else."""
+        made = Plan(self.catalogue, self.segments, self.dead, self.context)
+        made.__dict__["sequences"] = None
+        return made
+
+    def without_segments(self) -> Plan:
+        """The definitions alone: a plan that matches nothing."""
+        return Plan(self.catalogue, (), (), self.context)
+
+    def sequences_without(self, names: Collection[str]) -> Index:
+        """The sequences without some of them, compiled apart."""
+        found = {n: e for n, e in alive(self.segments, self.dead) if e.family is Family.SEQUENCE}
+        return self.context.sequences.without(names, found, self.catalogue)
 
     def __len__(self) -> int:
         return sum(len(s) - (0 if d is None else int(d.sum())) for s, d in zip(self.segments, self.dead, strict=True))
@@ -287,7 +293,7 @@ class Plan:
 
     def names(self) -> Iterator[str]:
         """The living subscriptions."""
-        return (name for name, _ in _alive(list(self.segments), list(self.dead)))
+        return (name for name, _ in alive(self.segments, self.dead))
 
     # -- files
 
@@ -318,6 +324,27 @@ class Plan:
             raise PlanError(f"{os.fspath(path)} is damaged: {problem}", file.AGAIN) from None
         made.__dict__["sequences"] = index
         return made
+
+    def save_head(self, path: str | os.PathLike[str]) -> None:
+        """What the plan has besides its segments, where these are files of their own; sequences are left out."""
+        tombstones = tuple(None if d is None else np.flatnonzero(d) for d in self.dead)
+        file.write({**file.definitions(self.catalogue), "tombstones": tombstones}, path)
+
+    @classmethod
+    def assembled(cls, head: str | os.PathLike[str], segments: Sequence[Segment], context: CompileContext) -> Plan:
+        """The plan of a head and the segments it was saved with."""
+        parts = dict(file.read(head))
+        tombstones = parts.pop("tombstones", ())
+        if len(tombstones) != len(segments):
+            raise PlanError(f"{os.fspath(head)} is the head of another plan", file.AGAIN)
+        dead: list[Dead | None] = []
+        for segment, gone in zip(segments, tombstones, strict=True):
+            mask = None if gone is None else np.zeros(len(segment), np.bool_)
+            if mask is not None:
+                mask[gone] = True
+            dead.append(mask)
+        catalogue = Catalogue(operators=Signatures(context.registry), **parts)
+        return cls(catalogue, tuple(segments), tuple(dead), context).stateless
 
     def parts(self) -> Iterator[tuple[Segment, Dead | None, Mapping[str, LateIndex]]]:
         """Each segment with its tombstones and its late indexes."""
@@ -360,9 +387,3 @@ def _holds_events(key: Any, value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(isinstance(v, Mapping) for v in value)
     return isinstance(key, str) and hasattr(value, "columns")  # an Arrow table or a frame
-
-
-def _alive(segments: list[Segment], dead: list[Dead | None]) -> Iterator[tuple[str, Entry]]:
-    for segment, mask in zip(segments, dead, strict=True):
-        for slot in range(len(segment)) if mask is None else np.flatnonzero(~mask):
-            yield segment.names[int(slot)].as_py(), segment.entry(int(slot))

@@ -14,11 +14,6 @@ from headgate.plan.compile_context import CompileContext
 from headgate.plan.compiled import Plan
 from headgate.plan.segment import Entry, Segment, compile_segment
 
-LEAST = 10_000
-"""Below so many subscriptions in deltas and under tombstones a merge is not worth its while."""
-SHARE = 0.25
-"""Nor below this share of the base segment."""
-
 
 class Merge:
     """One merge, from its snapshot on. `changed` gathers what the book changes meanwhile."""
@@ -46,16 +41,12 @@ class Merge:
     def wait(self) -> None:
         self._thread.join()
 
-    def plan(self, entries: Mapping[str, Entry], catalogue: Catalogue, context: CompileContext) -> Plan:
+    def plan(
+        self, entries: Mapping[str, Entry], catalogue: Catalogue, context: CompileContext, *, sequences: bool
+    ) -> Plan:
         """The merged plan with all that has changed since the snapshot."""
         if self._failure is not None:
             raise self._failure
         assert self._segment is not None
         merged = Plan(self._catalogue, (self._segment,), (None,), context)
-        return Plan.of(entries, catalogue, context, merged, list(self.changed), cover=self._cover)
-
-
-def due(plan: Plan) -> bool:
-    """Whether so much lies beside the base segment that merging pays."""
-    beside = sum(len(s) for s in plan.segments[1:]) + sum(int(d.sum()) for d in plan.dead if d is not None)
-    return beside >= max(LEAST, SHARE * len(plan.segments[0]))
+        return Plan.of(entries, catalogue, context, merged, list(self.changed), cover=self._cover, sequences=sequences)

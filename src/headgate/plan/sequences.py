@@ -7,7 +7,7 @@ beside it has grown. What PUBLISHes reaches into other patterns: if it changes, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from headgate.errors import PlanError
 from headgate.language.catalogue import Catalogue
+from headgate.plan.deltas import due
 from headgate.plan.segment import Entry, Family, Segment, collector_paused
 from headgate.sequences.automaton import QUOTA
 from headgate.sequences.engine import Index
+from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.shapes import Shapes
 from headgate.sequences.spine_table import MODES, SpineTable, SubscriptionTable
 from headgate.sequences.static import Static
@@ -26,8 +28,6 @@ from headgate.sequences.static import Static
 Slots = NDArray[np.int32]
 Living = tuple[Segment, Slots]
 """A segment and its slots that hold living sequences."""
-LEAST, SHARE = 1000, 0.25
-"""So many, or this share of the base, may lie beside it before all is compiled anew."""
 
 
 @dataclass
@@ -70,8 +70,7 @@ class Sequences:
         entries = dict(_entries(known.values()))
         if not entries:
             return _Made(catalogue, known, None)
-        streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
-        index = Index(self.subscriptions(entries, catalogue), static=self._static(catalogue), streams=streams)
+        index = self.compiled(self.subscriptions(entries, catalogue), catalogue)
         return _Made(catalogue, known, index, index, {name: i for i, name in enumerate(entries)})
 
     def _laid_over(self, last: _Made, known: dict[str, Living], catalogue: Catalogue) -> _Made:
@@ -82,7 +81,7 @@ class Sequences:
         beside = {n: e for n, e in last.beside.items() if n not in went} | came
         gone = last.gone | {n for n in went if n in last.numbers and n not in last.beside}
         base = last.base
-        if base is None or len(beside) + len(gone) > max(LEAST, SHARE * len(last.numbers)):
+        if base is None or due(len(last.numbers), len(beside) + len(gone)):
             return self._anew(known, catalogue)
         try:
             more = self.subscriptions(beside, catalogue)
@@ -90,6 +89,17 @@ class Sequences:
         except PlanError:
             return self._anew(known, catalogue)
         return _Made(last.catalogue, known, index, base, last.numbers, beside, gone)
+
+    def compiled(self, subscriptions: Sequence[Subscription], catalogue: Catalogue) -> Index:
+        """An index of its own, which shares nothing with others."""
+        streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
+        return Index(subscriptions, self._static(catalogue), streams=streams)
+
+    def without(self, names: Collection[str], entries: Mapping[str, Entry], catalogue: Catalogue) -> Index:
+        """The index of some sequences without those named. What PUBLISHes stays, for others may read it."""
+        resolved = self.subscriptions(entries, catalogue)
+        kept = [s for s in resolved if s.name not in names or s.spine.publish is not None]
+        return self.compiled(kept, catalogue)
 
     def subscriptions(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> SubscriptionTable:
         """Entries resolved; what their shapes have in common is resolved once as long as names mean the same."""

@@ -1,12 +1,7 @@
-"""Batches of events that have ids of their own, as Spark and the log of a store bring them, one stream at a time.
-
-A book may come as several plans: the parts of a large one, and a small one of what has changed since. The names in
-`gone` count in the last plan alone.
-"""
+"""Batches of events that have ids of their own, as Spark and the log of a store bring them, one stream at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,21 +41,14 @@ class EventBatch:
 
 
 class BatchMatcher:
-    """The plans of a book for the events of one stream."""
+    """A book for the events of one stream."""
 
-    def __init__(
-        self,
-        stream: str,
-        plans: Sequence[CompiledBook],
-        gone: Array | None = None,
-        more: frozenset[Path] = frozenset(),
-    ) -> None:
+    def __init__(self, stream: str, book: CompiledBook, more: frozenset[Path] = frozenset()) -> None:
         """`more` is what somebody else needs of the events."""
         self.stream = stream
-        self._plans = plans
-        self._gone = gone
-        self._schema: Schema = plans[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
-        self._needs = frozenset().union(*(reads(p, stream) for p in plans), self._schema.time, more)
+        self._book = book
+        self._schema: Schema = book.schemas.get(stream) or Schema(stream, {}, declared=False)
+        self._needs = reads(book, stream).union(self._schema.time, more)
 
     def decode(self, events: pa.Table) -> EventBatch:
         """`EVENT` has the ids; the attributes are columns, or JSON texts in `BODY`."""
@@ -83,7 +71,7 @@ class BatchMatcher:
         named = replace(decoded.columns, first=0, identity=id_texts(ids.take(decoded.rows)))
         batch = EventBatch(self.stream, ids, replace(decoded, columns=named))
         batch.problems.add(problems)
-        if any(self.stream in p.total_streams for p in self._plans):
+        if self.stream in self._book.total_streams:
             batch.problems.add(incomplete(batch.decoded, self._schema))
         return batch
 
@@ -94,31 +82,20 @@ class BatchMatcher:
     def matches(self, batch: EventBatch) -> pa.Table:
         """The matches of everything but sequences, with the events' own ids."""
         schema = match_schema(batch.ids.type)
-        tables = []
-        for plan, gone in self._asked(batch):
-            found = _without(table(stateless.find(plan, batch.decoded, batch.problems), None, plan.labels), gone)
-            ids = batch.ids.take(found.column("event").to_numpy())
-            tables.append(found.set_column(found.schema.get_field_index("event"), "event", ids).cast(schema))
-        return pa.concat_tables(tables) if tables else schema.empty_table()
+        if self.stream not in self._book.schemas:
+            return schema.empty_table()
+        found = table(stateless.find(self._book, batch.decoded, batch.problems), None, self._book.labels)
+        ids = batch.ids.take(found.column("event").to_numpy())
+        return found.set_column(found.schema.get_field_index("event"), "event", ids).cast(schema)
 
     def rows(self, batch: EventBatch) -> pa.Table:
         """Matches and problems."""
         matches = with_errors(self.matches(batch))
         return pa.concat_tables([matches, batch.problem_rows()]) if len(batch.problems) else matches
 
-    def counts(self, batch: EventBatch) -> Iterator[pa.Table]:
-        """How often each subscription matched, from each plan."""
-        for plan, gone in self._asked(batch):
-            yield _without(counts_table(stateless.count(plan, batch.decoded, batch.problems)), gone)
-
-    def _asked(self, batch: EventBatch) -> Iterator[tuple[CompiledBook, Array | None]]:
-        for number, plan in enumerate(self._plans):
-            if batch.decoded.columns.rows and self.stream in plan.schemas:
-                yield plan, self._gone if number < len(self._plans) - 1 else None
-
-
-def _without(found: pa.Table, gone: Array | None) -> pa.Table:
-    return found if gone is None else found.filter(pc.invert(pc.is_in(found.column("subscription"), gone)))
+    def counts(self, batch: EventBatch) -> pa.Table:
+        """How often each subscription matched."""
+        return counts_table(stateless.count(self._book, batch.decoded, batch.problems))
 
 
 def _joined(column: Any) -> Array:

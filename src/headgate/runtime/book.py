@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.covering.gates import GatedIndex
+from headgate.engine import BatchIndex
 from headgate.filters.engine import FilterIndex
-from headgate.match.residual import LateIndex
 from headgate.schema import Path, Schema
 from headgate.sequences.engine import Index
 
@@ -44,7 +44,7 @@ class CompiledSegment(Protocol):
     def fingerprint(self) -> str: ...
 
 
-Part = tuple[CompiledSegment, Dead | None, Mapping[str, LateIndex]]
+Part = tuple[CompiledSegment, Dead | None, Mapping[str, BatchIndex]]
 """A segment, which of its subscriptions are gone, and by stream its index of what asks operators and graphs."""
 
 
@@ -64,6 +64,10 @@ class CompiledBook(Protocol):
 
     @property
     def sequences(self) -> Index | None: ...
+
+    def sequences_without(self, names: Collection[str]) -> Index:
+        """The sequences without some of them, compiled apart. What PUBLISHes stays, for others may read it."""
+        ...
 
     def needs(self, stream: str) -> frozenset[Path]: ...
 

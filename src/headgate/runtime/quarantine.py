@@ -12,6 +12,7 @@ is set aside as it is. It says less then, but it ends.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -139,8 +140,11 @@ def _problems(events: Decoded, segment: CompiledSegment, slots: Slots, error: Ex
     ]
 
 
-def culprits(count: int, attempt: Callable[[range], object], error: Exception) -> dict[int, Exception]:
-    """Which of some items, taken in ranges of them, make an attempt raise; it raised on all of them together."""
+def culprits(
+    count: int, attempt: Callable[[range], object], error: Exception, attempts: float = math.inf
+) -> dict[int, Exception]:
+    """Which of some items, taken in ranges of them, make an attempt raise; it raised on all of them together. After so
+    many attempts a range that raises is blamed as a whole."""
     if count == 1:
         return {0: error}
     found: dict[int, Exception] = {}
@@ -150,9 +154,12 @@ def culprits(count: int, attempt: Callable[[range], object], error: Exception) -
         middle = (first + last) // 2
         for some in (range(first, middle), range(middle, last)):
             try:
+                attempts -= 1
                 attempt(some)
             except Exception as why:  # noqa: BLE001 - this is what is looked for
-                if len(some) == 1:
+                if attempts < 0:
+                    found |= dict.fromkeys(some, why)
+                elif len(some) == 1:
                     found[some[0]] = why
                 else:
                     waiting.append((some.start, some.stop))

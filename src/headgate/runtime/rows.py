@@ -43,10 +43,20 @@ class SegmentMatches:
         return replace(self, event=self.event[kept], slot=self.slot[kept], output=output)
 
 
-def table(found: Sequence[SegmentMatches], moved: Matches | None, labels: Callable[[str], str | None]) -> pa.Table:
+@dataclass(frozen=True)
+class SequenceMatches:
+    """The matches of sequences in one batch, and a table of them, where their outputs are wanted."""
+
+    matches: Matches
+    table: pa.Table | None
+
+
+def table(
+    found: Sequence[SegmentMatches], moved: SequenceMatches | None, labels: Callable[[str], str | None]
+) -> pa.Table:
     """All matches, by merged time, stream, event, subscription and id."""
     parts = [_stateless(f) for f in found if len(f.event)]
-    if moved is not None and len(moved):
+    if moved is not None and len(moved.matches):
         parts.append(_sequences(moved, labels))
     if not parts:
         return MATCHES.empty_table()
@@ -75,18 +85,19 @@ def _stateless(f: SegmentMatches) -> tuple[pa.Table, Longs]:
     return made, f.time[f.event]
 
 
-def _sequences(moved: Matches, labels: Callable[[str], str | None]) -> tuple[pa.Table, Longs]:
-    made = moved.to_arrow()
+def _sequences(moved: SequenceMatches, labels: Callable[[str], str | None]) -> tuple[pa.Table, Longs]:
+    made = moved.table
+    assert made is not None
     known: dict[str, str | None] = {}
     names = [str(n) for n in made.column("subscription").to_pylist()]
     for name in names:
         if name not in known:
             known[name] = labels(name)
     column = pa.array([known[n] for n in names], pa.string())
-    return made.append_column("labels", column).cast(MATCHES), np.asarray(moved.t1, np.int64)
+    return made.append_column("labels", column).cast(MATCHES), np.asarray(moved.matches.t1, np.int64)
 
 
-def pairs(found: Sequence[SegmentMatches], moved: Matches | None) -> pa.Table:
+def pairs(found: Sequence[SegmentMatches], moved: SequenceMatches | None) -> pa.Table:
     """Event and subscription alone, in no order."""
     names = ["stream", "event", "subscription"]
     made = [
@@ -100,15 +111,15 @@ def pairs(found: Sequence[SegmentMatches], moved: Matches | None) -> pa.Table:
         )
         for f in found
     ]
-    if moved is not None and len(moved):
-        made.append(moved.to_arrow().select(names))
+    if moved is not None and moved.table is not None:
+        made.append(moved.table.select(names))
     return pa.concat_tables(made) if made else MATCHES.empty_table().select(names).cast(_PAIRS)
 
 
 _PAIRS = pa.schema([pa.field(f.name, f.type) for f in MATCHES if f.name in ("stream", "event", "subscription")])
 
 
-def bitmaps(found: Sequence[SegmentMatches], moved: Matches | None) -> dict[str, BitMap64]:
+def bitmaps(found: Sequence[SegmentMatches], moved: SequenceMatches | None) -> dict[str, BitMap64]:
     """The events of each subscription as a roaring bitmap."""
     made: dict[str, BitMap64] = {}
     for f in found:
@@ -118,9 +129,9 @@ def bitmaps(found: Sequence[SegmentMatches], moved: Matches | None) -> dict[str,
         for start, stop in zip(starts, [*starts[1:], len(slots)], strict=True):
             name = f.segment.names[int(slots[start])].as_py()
             made.setdefault(name, BitMap64()).update(events[start:stop].astype(np.uint64))
-    for i in range(0 if moved is None else len(moved)):
-        assert moved is not None
-        made.setdefault(moved.name(i), BitMap64()).add(int(moved.event[i]))
+    if moved is not None:
+        for i, event in enumerate(moved.matches.event.tolist()):
+            made.setdefault(moved.matches.name(i), BitMap64()).add(event)
     return made
 
 

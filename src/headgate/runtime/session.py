@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
 import pyarrow as pa
 
-from headgate.columns import Columns
 from headgate.errors import EventError, UsageError
 from headgate.events import Decoded
-from headgate.results import QUARANTINED, Problem, Problems, described, problem_table
+from headgate.results import Problem, Problems, problem_table
 from headgate.runtime import stateless
 from headgate.runtime.book import CompiledBook
 from headgate.runtime.decoding import decode_events, incomplete, reads
-from headgate.runtime.quarantine import culprits
-from headgate.runtime.rows import SegmentMatches, bitmaps, counts_table, pairs, shown, table
-from headgate.sequences.engine import Index
-from headgate.sequences.engine import Session as SequenceSession
-from headgate.sequences.matches import Matches
+from headgate.runtime.rows import SegmentMatches, SequenceMatches, bitmaps, counts_table, pairs, table
+from headgate.runtime.sequences import Sequences
 
 OUTPUTS = ("matches", "pairs", "counts", "bitmaps")
 
@@ -35,7 +30,7 @@ class Session:
         self._earlier: list[Problem] = []
         """The problems of earlier batches."""
         self._problems = Problems()
-        self._sequences: SequenceSession | None = None
+        self._sequences: Sequences | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -57,7 +52,8 @@ class Session:
         """The state of the sequences: the last closed epoch, and the runs that wait, in all and for each subscription."""
         if self._sequences is None:
             return {"closed": None, "levels": [], "runs": {}}
-        return {**self._sequences.stats(), "runs": self._sequences.runs()}
+        session = self._sequences.session
+        return {**session.stats(), "runs": session.runs()}
 
     def errors(self) -> pa.Table:
         """Every problem so far: events that could not be used, and subscriptions that could not be decided on one."""
@@ -80,7 +76,7 @@ class Session:
         if output == "counts":
             result = self._counts(parts)
         else:
-            found, moved = self._find(parts), self._move(parts)
+            found, moved = self._find(parts), self._move(parts, listing=output != "bitmaps")
             if output == "matches":
                 result = table(found, moved, self._book.labels)
             else:
@@ -117,52 +113,23 @@ class Session:
         counts: Counter[str] = Counter()
         for part in parts:
             counts.update(stateless.count(self._book, part, self._problems))
-        moved = self._move(parts)
+        moved = self._move(parts, listing=False)
         if moved is not None:
-            counts.update(moved.name(i) for i in range(len(moved)))
+            counts.update(moved.matches.name(i) for i in range(len(moved.matches)))
         return counts_table(counts)
 
-    def _move(self, parts: Sequence[Decoded], until: int | None = None) -> Matches | None:
+    def _move(
+        self, parts: Sequence[Decoded], until: int | None = None, *, listing: bool = True
+    ) -> SequenceMatches | None:
         """Sequences: the epochs of all streams together."""
         index = self._book.sequences
         if index is None:
             return None
-        fresh = self._sequences is None
         if self._sequences is None:
-            self._sequences = index.session()
-        try:
-            moved = self._sequences.feed([p.columns for p in parts], until)
-        except Exception as error:
-            if not fresh:
-                raise  # what earlier batches left cannot be had again
-            moved = self._without_culprits(index, parts, until, error)
-        self._problems.add(self._sequences.errors)
-        self._sequences.errors.clear()
-        return moved
-
-    def _without_culprits(self, index: Index, parts: Sequence[Decoded], until: int | None, error: Exception) -> Matches:
-        """The sequences again, from the start, without the events that they raise on."""
-        places = [(part, row) for part in parts for row in range(len(part.rows))]
-
-        def columns(some: Collection[int]) -> list[Columns]:
-            return [
-                part.columns.take(np.array([places[i][1] for i in some if places[i][0] is part], np.int64))
-                for part in parts
-            ]
-
-        bad = culprits(len(places), lambda some: index.session().feed(columns(some), until), error)
-        self._problems.add(
-            Problem(
-                places[i][0].columns.stream,
-                int(places[i][0].rows[places[i][1]]),
-                QUARANTINED,
-                f"set aside by sequences, because matching failed: {described(why)}",
-                shown(places[i][0].columns, places[i][1]),
-            )
-            for i, why in bad.items()
-        )
-        self._sequences = index.session()
-        return self._sequences.feed(columns([i for i in range(len(places)) if i not in bad]), until)
+            self._sequences = Sequences(index, self._book.sequences_without)
+        fed = self._sequences.feed([p.columns for p in parts], until, listing=listing)
+        self._problems.add(fed.problems)
+        return fed.found
 
 
 def only_stream(book: CompiledBook) -> str:

@@ -1,71 +1,54 @@
-"""Matching without state: a batch against the segments of a compiled book, one step after the other.
+"""Matching without state: a batch against the segments of a compiled book.
 
-A step takes the work of one batch against one segment and hands it on: filters first, then what waits for graphs and
-operators. What these cannot decide is a problem of the event and of the subscriptions that asked. An exception that
-leaves a step is a defect; it costs the pairs that raise it, and nobody else (see `quarantine`).
+Of each segment the filters come first, then what waits for graphs and operators. What these cannot decide is a problem of
+the event and of the subscriptions that asked. An exception that leaves an engine is a defect; it costs the pairs that
+raise it, and nobody else (see `quarantine`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headgate.columns import Columns
 from headgate.covering.gates import GatedIndex
-from headgate.engine import Hits
+from headgate.engine import BatchIndex, Hits, PairProblem
 from headgate.events import Decoded
 from headgate.filters.engine import FilterIndex
-from headgate.match.residual import Failed, LateIndex
 from headgate.results import Problem, Problems, binding_text
 from headgate.runtime.book import CompiledBook, CompiledSegment, Part
 from headgate.runtime.quarantine import survive
 from headgate.runtime.rows import SegmentMatches, shown, times
 
 
-@dataclass
-class Work:
-    """One batch of one stream against the indexes of one segment."""
+@dataclass(frozen=True)
+class Decided:
+    """What the indexes of a segment say of a batch; slots are those of the two indexes."""
 
-    columns: Columns
-    filters: FilterIndex | GatedIndex | None
-    late: LateIndex | None
-    listing: bool
-    """Whether the pairs of the filters are wanted; if not, only their counts."""
-    hits: Hits = field(default_factory=Hits.none)
-    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    late_hits: Hits = field(default_factory=Hits.none)
-    failed: list[Failed] = field(default_factory=list)
+    filters: Hits
+    counts: NDArray[np.int64]
+    """Of the filters, where their pairs are not wanted."""
+    late: Hits
 
 
-def filters(work: Work) -> None:
-    if work.filters is None:
-        return
-    if work.listing:
-        work.hits = work.filters.evaluate(work.columns)
-    else:
-        work.counts = work.filters.count(work.columns)
+_NONE = Hits.none()
+_NOTHING = np.zeros(0, np.int64)
 
 
-def late(work: Work) -> None:
-    """Graphs, then operators, for what the filters left open."""
-    if work.late is not None:
-        work.late_hits, work.failed = work.late.evaluate(work.columns)
-
-
-Step = Callable[[Work], None]
-STEPS: tuple[Step, ...] = (filters, late)
-
-
-def run(columns: Columns, filters: FilterIndex | GatedIndex | None, late: LateIndex | None, *, listing: bool) -> Work:
-    """All steps on a batch; slots in the result are those of the two indexes."""
-    work = Work(columns, filters, late, listing)
-    for step in STEPS:
-        step(work)
-    return work
+def run(
+    columns: Columns, filters: FilterIndex | GatedIndex | None, late: BatchIndex | None, *, listing: bool
+) -> Decided:
+    """A batch of one stream against the indexes of a segment: filters, then graphs and operators for what these leave
+    open. If not `listing`, the pairs of the filters are only counted."""
+    return Decided(
+        filters.evaluate(columns) if filters is not None and listing else _NONE,
+        filters.count(columns) if filters is not None and not listing else _NOTHING,
+        late.evaluate(columns) if late is not None else _NONE,
+    )
 
 
 def find(book: CompiledBook, events: Decoded, problems: Problems) -> list[SegmentMatches]:
@@ -87,7 +70,7 @@ def count(book: CompiledBook, events: Decoded, problems: Problems) -> Counter[st
     for (segment, dead, _), _, work in _evaluated(book, events, problems, listing=False):
         for numbers, hits in (
             (segment.filter_slots.get(stream), work.counts),
-            (segment.late_slots.get(stream), np.bincount(work.late_hits.slot)),
+            (segment.late_slots.get(stream), np.bincount(work.late.slot)),
         ):
             hit = np.flatnonzero(hits)
             if numbers is None or not len(hit):
@@ -100,11 +83,11 @@ def count(book: CompiledBook, events: Decoded, problems: Problems) -> Counter[st
 
 def _evaluated(
     book: CompiledBook, events: Decoded, problems: Problems, *, listing: bool
-) -> Iterator[tuple[Part, Decoded, Work]]:
+) -> Iterator[tuple[Part, Decoded, Decided]]:
     """The work of each segment; of some of the events, and some of its subscriptions, where others had to be set aside."""
     stream = events.columns.stream
 
-    def attempt(some: Decoded, part: Part) -> Work:
+    def attempt(some: Decoded, part: Part) -> Decided:
         segment, _, late = part
         return run(some.columns, segment.filters.get(stream), late.get(stream), listing=listing)
 
@@ -112,24 +95,24 @@ def _evaluated(
         key = whole[0].fingerprint
         for at, part in enumerate(parts := book.apart.get(key, (whole,))):
             try:
-                done: Iterable[tuple[Part, Decoded, Work]] = [(part, events, attempt(events, part))]
+                done: Iterable[tuple[Part, Decoded, Decided]] = [(part, events, attempt(events, part))]
             except Exception as error:  # noqa: BLE001 - a defect of an engine must not stop the others
                 survived = survive(book, events, part, attempt, error)
                 problems.add(survived.problems)
                 book.apart[key] = (*parts[:at], *survived.parts, *parts[at + 1 :])
                 done = survived.done
             for used, some, work in done:
-                if work.failed:
-                    problems.add(_undecided(work.failed, used[0], some))
+                if work.late.problems:
+                    problems.add(_problems(work.late.problems, used[0], some))
                 yield used, some, work
 
 
-def _matches(part: Part, events: Decoded, time: NDArray[np.int64], work: Work) -> Iterator[SegmentMatches]:
+def _matches(part: Part, events: Decoded, time: NDArray[np.int64], work: Decided) -> Iterator[SegmentMatches]:
     segment, dead, _ = part
     stream = events.columns.stream
     for numbers, hits in (
-        (segment.filter_slots.get(stream), work.hits),
-        (segment.late_slots.get(stream), work.late_hits),
+        (segment.filter_slots.get(stream), work.filters),
+        (segment.late_slots.get(stream), work.late),
     ):
         if numbers is None or not len(hits):
             continue
@@ -139,15 +122,15 @@ def _matches(part: Part, events: Decoded, time: NDArray[np.int64], work: Work) -
         yield made if dead is None else made.alive(dead)
 
 
-def _undecided(failed: Iterable[Failed], segment: CompiledSegment, events: Decoded) -> Iterator[Problem]:
+def _problems(pairs: Iterable[PairProblem], segment: CompiledSegment, events: Decoded) -> Iterator[Problem]:
     """What operators and graphs could not decide: one problem for a cause, with all the subscriptions that asked."""
     stream = events.columns.stream
     slots = segment.late_slots.get(stream)
     causes: dict[tuple[int, str, str], list[int]] = {}
-    for f in failed:
-        asked = causes.setdefault((f.event, f.code, f.reason), [])
-        if f.slot is not None and slots is not None:
-            asked.append(int(slots[f.slot]))
+    for p in pairs:
+        asked = causes.setdefault((p.event, p.code, p.reason), [])
+        if p.slot is not None and slots is not None:
+            asked.append(int(slots[p.slot]))
     for (row, code, reason), asked in causes.items():
         names = tuple(map(str, segment.names.take(np.array(asked, np.int64)).to_pylist()))
         yield Problem(stream, int(events.rows[row]), code, reason, shown(events.columns, row), names)

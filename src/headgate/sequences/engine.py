@@ -20,7 +20,7 @@ from headgate.errors import PlanError
 from headgate.language.ast import DUR, Path
 from headgate.results import Problem
 from headgate.schema import Schema
-from headgate.sequences.arrivals import Clock, derived, merged_order
+from headgate.sequences.arrivals import Clock, Until, derived, merged_order
 from headgate.sequences.automaton import Options
 from headgate.sequences.level_index import LevelIndex, compile_levels
 from headgate.sequences.match_rows import Rows
@@ -178,7 +178,7 @@ class Session:
     def feed(
         self,
         batches: Mapping[str, Columns] | Iterable[Columns],
-        until: int | None = None,
+        until: Until | None = None,
         decided: Sequence[Lists | None] | None = None,
     ) -> Matches:
         """Takes the epochs before `until` (default: all) and gives their matches. What is later waits. Rows of streams
@@ -267,8 +267,8 @@ class Session:
         found, waiting = test.hits(columns), test.waiting(columns)
         if waiting is None:
             return found.event
-        asked, undecided = waiting.ask(waiting.pairs)
-        for u in (*waiting.undecided, *undecided):
+        asked = waiting.ask(waiting.pairs)
+        for u in (*waiting.pairs.problems, *asked.problems):
             self._report(a, u.event, f"a FILTER in {union}: {u.reason}", u.code)
         return np.unique(np.concatenate([found.event, asked.event]))
 

@@ -7,7 +7,6 @@ knows only the protocols here, because filters and the solver of late conditions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from headgate.columns import Columns
@@ -16,17 +15,6 @@ from headgate.language.ast import Node, Path
 from headgate.operators.answer import Answer
 from headgate.operators.predicate import Key
 from headgate.schema import Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """A predicate that could not be decided on an event; `slot` is None if the event itself is at fault."""
-
-    event: int
-    slot: int | None
-    reason: str
-    code: str
-
 
 Answers = dict[Key, Answer]
 """Of the calls that were made about one event."""
@@ -37,15 +25,10 @@ class Waiting(Protocol):
 
     @property
     def pairs(self) -> Hits:
-        """What is open."""
+        """What is open; its problems are what is known not to be decidable without asking."""
         ...
 
-    @property
-    def undecided(self) -> Sequence[Undecided]:
-        """What is known not to be decidable without asking."""
-        ...
-
-    def ask(self, pairs: Hits) -> tuple[Hits, Sequence[Undecided]]:
+    def ask(self, pairs: Hits) -> Hits:
         """Those of the pairs that hold, and what could not be decided."""
         ...
 

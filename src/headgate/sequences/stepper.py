@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -336,6 +337,14 @@ class Stepper:
             self.watch(what, state, run, event)
 
     # -- state
+
+    def copy(self, memory: Memory) -> Stepper:
+        """The same runs once more, over a copy of their memory."""
+        made = copy(self)
+        made._memory = memory
+        made.runs = {number: dict(runs) for number, runs in self.runs.items()}
+        made._deadlines, made.dropped = list(self._deadlines), dict(self.dropped)
+        return made
 
     def restore(self, state: State, run: Run) -> None:
         self._install(state, run)

@@ -18,7 +18,7 @@ stream these are running totals: write them in update or complete mode.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -30,25 +30,24 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 
 from headgate import Plan, Subscriptions, UsageError
 from headgate.language.catalogue import nearest
+from headgate.plan.sequence_book import SequenceBook
 from headgate.results import row_schema
 from headgate.runtime.batches import EVENT
 from headgate.schema import Path, Schema
 from headgate.spark.frame import EVERY, EventId, routed, selected
-from headgate.spark.shards import SHARD_SIZE, parted
 from headgate.spark.ship import Shipment, ship
-from headgate.spark.stateful.book import SequenceBook
 from headgate.spark.stateful.settings import BUCKETS, Delay, timing_of
 from headgate.spark.stateful.step import Stateful, on_batch, on_stream
 from headgate.spark.worker import Matching
 
 OUTPUTS = ("matches", "counts")
 ERRORS = ("rows", "raise")
-Book = Subscriptions | Plan | Sequence[Plan]
+Book = Subscriptions | Plan
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """Plans that are with the workers, and what the driver must know of them to ask for matches."""
+    """A plan that is with the workers, and what the driver must know of it to ask for matches."""
 
     shipment: Shipment
     schemas: Mapping[str, Schema]
@@ -66,9 +65,9 @@ class Shipped:
         return self.needs.get(stream, frozenset())
 
     @classmethod
-    def of(cls, shipment: Shipment, plans: Sequence[Plan], sequences: SequenceBook | None = None) -> Shipped:
-        schemas = dict(plans[-1].schemas)
-        readers: list[Plan | SequenceBook] = [*plans, *([] if sequences is None else [sequences])]
+    def of(cls, shipment: Shipment, plan: Plan, sequences: SequenceBook | None = None) -> Shipped:
+        schemas = dict(plan.schemas)
+        readers: list[Plan | SequenceBook] = [plan.stateless, *([] if sequences is None else [sequences])]
         return cls(shipment, schemas, {s: frozenset().union(*(r.needs(s) for r in readers)) for s in schemas})
 
 
@@ -82,7 +81,6 @@ def match(
     errors: str = "rows",
     json: str | None = None,
     plans: str | None = None,
-    shard: int = SHARD_SIZE,
     watermark: Delay = 0,
     buckets: int = BUCKETS,
 ) -> DataFrame:
@@ -91,8 +89,7 @@ def match(
     `event_id` names what identifies an event for ever: a column, several, or an expression; of any type. A frame read
     from Kafka has its own. With `json` the events are texts in that column, decoded by Headgate, so that a broken one
     is an error row; `on="*"` then takes events of every stream, each with its stream in the column `stream`. `plans` is
-    a folder that all hosts see; without it the plan travels through the session. A book larger than `shard`
-    subscriptions is compiled and shipped in several parts.
+    a folder that all hosts see; without it the plan travels through the session.
 
     `watermark` is how late an event of a stream may come for sequences, as a text such as "5 minutes" or in ticks, or
     {stream: delay}; what comes later is an error row. `buckets` is how many parts the state of sequences has.
@@ -103,9 +100,11 @@ def match(
         raise UsageError(f"errors = {errors!r} is unknown", f"choose one of {', '.join(ERRORS)}")
     frames = _frames(df, on)
     session = next(iter(frames.values())).sparkSession
-    made, sequences = parted(subs, shard)
-    book = None if sequences is None else SequenceBook.of(sequences, buckets)
-    shipped = Shipped.of(ship(made, session, folder=plans, sequences=book), made, book)
+    plan = subs.compile_stateless() if isinstance(subs, Subscriptions) else subs
+    if not isinstance(plan, Plan):
+        raise UsageError(f"cannot match with a {type(subs).__name__}", "pass a book of Subscriptions, or a Plan")
+    book = SequenceBook.of(plan, buckets) if plan.living_sequences() else None
+    shipped = Shipped.of(ship(plan, session, folder=plans, sequences=book), plan, book)
     named = {_stream(s, shipped): frame for s, frame in frames.items()}
     ids = event_id if isinstance(event_id, Mapping) else dict.fromkeys(named, event_id)
     if book is None:
@@ -126,13 +125,7 @@ def sequenced(
     json: str | None,
 ) -> DataFrame:
     """As `matched`, for a book with sequences."""
-    inputs = {
-        stream: routed(frame, event_ids.get(stream), json)
-        if stream == EVERY
-        else selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json)
-        for stream, frame in frames.items()
-    }
-    kinds = {frame.schema[EVENT].dataType for frame in inputs.values()}
+    inputs, kinds = _inputs(frames, shipped, event_ids, json)
     schema = matches_schema(kinds.pop() if len(kinds) == 1 else StringType(), errors == "rows")
     if any(frame.isStreaming for frame in inputs.values()):
         if output == "counts":
@@ -157,14 +150,8 @@ def matched(
     lenient: bool = False,
     tally: bool = False,
 ) -> DataFrame:
-    """As `match`, for plans that are with the workers; if `lenient`, a column that a frame lacks is null everywhere."""
-    inputs = {
-        stream: routed(frame, event_ids.get(stream), json)
-        if stream == EVERY
-        else selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json, lenient)
-        for stream, frame in frames.items()
-    }
-    kinds = {frame.schema[EVENT].dataType for frame in inputs.values()}
+    """As `match`, for a plan that is with the workers; if `lenient`, a column that a frame lacks is null everywhere."""
+    inputs, kinds = _inputs(frames, shipped, event_ids, json, lenient)
     counting = output == "counts"
     results = []
     for stream, frame in inputs.items():
@@ -180,6 +167,23 @@ def matched(
         return whole
     summed = whole.groupBy("stream", "subscription", "error").agg(fn.sum("count").alias("count"))
     return summed if errors == "rows" else summed.drop("error")
+
+
+def _inputs(
+    frames: Mapping[str, DataFrame],
+    shipped: Shipped,
+    event_ids: Mapping[str, EventId],
+    json: str | None,
+    lenient: bool = False,
+) -> tuple[dict[str, DataFrame], set[DataType]]:
+    """The columns of each frame that are needed, and the types of their event ids."""
+    inputs = {
+        stream: routed(frame, event_ids.get(stream), json)
+        if stream == EVERY
+        else selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json, lenient)
+        for stream, frame in frames.items()
+    }
+    return inputs, {frame.schema[EVENT].dataType for frame in inputs.values()}
 
 
 def split(df: DataFrame) -> tuple[DataFrame, DataFrame]:

@@ -31,19 +31,19 @@ Key = tuple[int, Path]
 _exchanges: dict[Key, tuple[weakref.ref[Statistics], Exchange]] = {}
 
 
-def share(plans: Iterable[Plan], operators: bytes, where: Path | None = None) -> None:
-    """Give and take for all operators of some plans; at once the first time, then now and then."""
+def share(plan: Plan, operators: bytes, where: Path | None = None) -> None:
+    """Give and take for all operators of a plan; at once the first time, then now and then."""
     if not operators:
         return
     # A shared folder may be one that workers only read.
     folder = where if where is not None and os.access(where, os.W_OK) else cache.folder()
     file = folder / f"{xxhash.xxh3_128_hexdigest(operators)}.learned"
-    for statistics in {id(s): s for s in (plan.context.engine.statistics for plan in plans)}.values():
-        key = (id(statistics), file)
-        known = _exchanges.get(key)
-        if known is None or known[0]() is not statistics:
-            known = _exchanges[key] = (weakref.ref(statistics, partial(_forget, key)), Exchange(file))
-        known[1].due(statistics)
+    statistics = plan.context.engine.statistics
+    key = (id(statistics), file)
+    known = _exchanges.get(key)
+    if known is None or known[0]() is not statistics:
+        known = _exchanges[key] = (weakref.ref(statistics, partial(_forget, key)), Exchange(file))
+    known[1].due(statistics)
 
 
 def _forget(key: Key, _: object) -> None:

@@ -9,48 +9,51 @@ go once to each host (see `cache`). Where from depends on the cluster:
 * a store that all hosts reach (PostgreSQL) carries the plans of a running query;
 * else the files are added to the session: `SparkContext.addFile` or, over Connect, `addArtifacts`.
 
-A shipment holds several plans where a book is large or changes: large shards that stay, one small plan of what is new,
-and the names that are gone from the large ones.
+A plan travels as its segments and a head, which has the tombstones: after a change the segments stay, and what moves is a
+head and a small new segment.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from headgate.operators import operator_pickling
-from headgate.plan import Plan
+from headgate.plan import Plan, file
+from headgate.plan.segment import Segment
+from headgate.plan.sequence_book import SequenceBook
 from headgate.spark import cache, learned
 from headgate.spark.cache import Fetch, Filed
 from headgate.spark.session import is_connect, is_local
-from headgate.spark.stateful.book import SequenceBook
 from headgate.store import Store
 
 SETTING = "spark.headgate.plans"
 _SESSION, _STORE = "session:", "store:"
-_filed: dict[int, tuple[weakref.ref[Plan | SequenceBook], Filed]] = {}
+_filed: dict[int, tuple[weakref.ref[Plan | Segment | SequenceBook], Filed]] = {}
 _added: weakref.WeakKeyDictionary[SparkSession, set[str]] = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """What a task knows of its plans. `gone` is a file of names that no longer count in any plan but the last."""
+    """What a task knows of its plan."""
 
-    plans: tuple[Filed, ...]
-    gone: Filed | None
+    head: Filed
+    segments: tuple[Filed, ...]
     origins: tuple[str, ...]
     operators: bytes = b""
-    """The users' operators that the plans may call; they are code and travel with the task."""
+    """The users' operators that the plan may call; they are code and travel with the task."""
     sequences: Filed | None = None
-    """The plan of the sequences, where there are any."""
+    """The sequences, where there are any."""
+
+    @property
+    def files(self) -> tuple[Filed, ...]:
+        return (self.head, *self.segments, *(() if self.sequences is None else (self.sequences,)))
 
     @property
     def folder(self) -> Path | None:
@@ -60,74 +63,75 @@ class Shipment:
 
     @property
     def bytes(self) -> int:
-        return sum(f.size for f in (*self.plans, self.gone, self.sequences) if f is not None)
+        return sum(f.size for f in self.files)
 
 
 def ship(
-    plans: Sequence[Plan],
+    plan: Plan,
     spark: SparkSession,
     *,
-    gone: Sequence[str] = (),
     folder: str | None = None,
     beside_driver: bool = False,
     store: Store | None = None,
     sequences: SequenceBook | None = None,
 ) -> Shipment:
-    """Put plans where the workers of a session find them.
+    """Put a plan where the workers of a session find it.
 
     `beside_driver` says that this process is on the driver's host, which a Connect client cannot know.
     """
     shared = folder or spark.conf.get(SETTING, "") or None
     where = Path(shared) if shared else None
-    filed = tuple(_file(plan, where) for plan in plans)
-    names = cache.keep(partial(_write_names, sorted(gone)), where) if gone else None
-    stateful = None if sequences is None else _file(sequences, where)
-    called = packed_operators(plans)
-    learned.share(plans, called, where)
-    every = (*filed, *(f for f in (names, stateful) if f is not None))
+    called = packed_operators(plan)
+    sent = filed(plan, called, sequences, where)
+    learned.share(plan, called, where)
     if where is not None:
-        return Shipment(filed, names, (str(where.absolute()),), called, stateful)
+        return replace(sent, origins=(str(where.absolute()),))
     if is_local(spark) or (beside_driver and (spark.conf.get("spark.master", "") or "").startswith("local")):
-        return Shipment(filed, names, (), called, stateful)
+        return sent
     if store is not None and (store.shared or is_connect(spark)):
-        for file in every:
-            store.files.put(file.digest, cache.path(file))
-        return Shipment(filed, names, (_STORE + store.url,), called, stateful)
-    for file in every:
-        _add(spark, file)
-    return Shipment(filed, names, (_SESSION,), called, stateful)
+        for one in sent.files:
+            store.files.put(one.digest, cache.path(one))
+        return replace(sent, origins=(_STORE + store.url,))
+    for one in sent.files:
+        _add(spark, one)
+    return replace(sent, origins=(_SESSION,))
 
 
-def obtain(shipment: Shipment) -> tuple[list[Plan], pa.Array[Any] | None]:
-    """In a worker: the plans, and the names that are gone from all but the last of them."""
+def filed(plan: Plan, operators: bytes, sequences: SequenceBook | None, where: Path | None = None) -> Shipment:
+    """A shipment for this host alone: its files are in the cache, or in a folder."""
+    segments = tuple(_file(s, partial(file.write, {"segment": s}), where) for s in plan.segments)
+    stateful = None if sequences is None else _file(sequences, sequences.save, where)
+    return Shipment(_file(plan, plan.save_head, where), segments, (), operators, stateful)
+
+
+def obtain(shipment: Shipment) -> Plan:
+    """In a worker: the plan, without its sequences."""
     fetches = [(origin, _fetch(origin)) for origin in shipment.origins]
-    names = _read_names(cache.path(shipment.gone, fetches)) if shipment.gone else None
-    return [cache.plan(filed, fetches, shipment.operators) for filed in shipment.plans], names
+    return cache.plan(shipment.head, shipment.segments, fetches, shipment.operators)
 
 
 def obtain_sequences(shipment: Shipment) -> SequenceBook:
     """In a worker: the sequences."""
     assert shipment.sequences is not None
     fetches = [(origin, _fetch(origin)) for origin in shipment.origins]
-    operators = operator_pickling.unpack(shipment.operators) if shipment.operators else ()
-    return SequenceBook.open(cache.path(shipment.sequences, fetches), operators)
+    return cache.sequences(shipment.sequences, fetches, shipment.operators)
 
 
-def packed_operators(plans: Sequence[Plan]) -> bytes:
-    """The users' operators of some plans, as code."""
-    known = {name: operator for plan in plans for name, operator in plan.context.registry.items()}
+def packed_operators(plan: Plan) -> bytes:
+    """The users' operators of a plan, as code."""
+    known = dict(plan.context.registry.items())
     return operator_pickling.pack(known.values()) if known else b""
 
 
-def _file(plan: Plan | SequenceBook, where: Path | None) -> Filed:
-    """A plan is written once for each place, however often it is shipped."""
-    known = _filed.get(id(plan))
-    if known is not None and known[0]() is plan and _there(known[1], where):
+def _file(what: Plan | Segment | SequenceBook, write: Callable[[Path], None], where: Path | None) -> Filed:
+    """It is written once for each place, however often it is shipped."""
+    known = _filed.get(id(what))
+    if known is not None and known[0]() is what and _there(known[1], where):
         return known[1]
-    filed = cache.keep(plan.save, where)
-    key = id(plan)
-    _filed[key] = (weakref.ref(plan, lambda _: _filed.pop(key, None)), filed)
-    return filed
+    kept = cache.keep(write, where)
+    key = id(what)
+    _filed[key] = (weakref.ref(what, lambda _: _filed.pop(key, None)), kept)
+    return kept
 
 
 def _there(filed: Filed, where: Path | None) -> bool:
@@ -152,14 +156,3 @@ def _fetch(origin: str) -> Fetch:
     if origin.startswith(_STORE):
         return lambda filed, target: Store(origin.removeprefix(_STORE)).files.fetch(filed.digest, target)
     return lambda filed, target: cache.link_or_copy(Path(origin) / filed.name, target)
-
-
-def _write_names(names: Sequence[str], target: Path) -> None:
-    table = pa.table({"name": pa.array(names, pa.string())})
-    with pa.OSFile(str(target), "wb") as f, pa.ipc.new_file(f, table.schema) as writer:
-        writer.write_table(table)
-
-
-def _read_names(source: Path) -> pa.Array[Any]:
-    with pa.memory_map(str(source)) as f:
-        return pa.concat_arrays(pa.ipc.open_file(f).read_all().column("name").chunks)

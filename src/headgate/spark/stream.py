@@ -32,23 +32,22 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType
 
 from headgate.errors import UsageError
+from headgate.plan.sequence_book import SequenceBook
 from headgate.runtime.batches import BODY, EVENT
+from headgate.runtime.stateful.buckets import REBUCKET
+from headgate.runtime.stateful.watermark import Timing
 from headgate.schema import Schema
 from headgate.spark.batch import Shipped, matched, matches_schema, split
-from headgate.spark.checkpoint import Claim, claim, claimed
+from headgate.spark.batch_report import account
+from headgate.spark.checkpoint import Claim, claim, claimed, must_not_be_ahead
 from headgate.spark.follow import Follower
 from headgate.spark.frame import EVERY, STREAM, EventId, absent, event_column, routed, selected
 from headgate.spark.metrics import Listener, Metrics
 from headgate.spark.session import is_connect
-from headgate.spark.shards import SHARD_SIZE, Parts
 from headgate.spark.ship import packed_operators, ship
 from headgate.spark.sinks import Each, Notifications, Sink, sink_of
-from headgate.spark.stateful.batch_report import account
-from headgate.spark.stateful.book import SequenceBook
-from headgate.spark.stateful.buckets import REBUCKET
 from headgate.spark.stateful.settings import BUCKETS, Delay, timing_of
 from headgate.spark.stateful.step import Stateful, on_stream
-from headgate.spark.stateful.watermark import Timing
 from headgate.spark.versions import Following, Publisher
 from headgate.store import Store
 
@@ -108,7 +107,6 @@ def start(
     trigger: str | None = None,
     name: str = "headgate",
     plans: str | None = None,
-    shard: int = SHARD_SIZE,
     metrics: Metrics | None = None,
     watermark: Delay = 0,
     idle: str | float | None = None,
@@ -140,38 +138,41 @@ def start(
             raise UsageError(f"the frame of {stream} is not a stream", "use spark.readStream, or match for a batch")
     ids = event_id if isinstance(event_id, Mapping) else dict.fromkeys(frames, event_id)
     _declare(book, frames, json)
-    follower = Follower(book, shard, stateless=sequences != "only")
-    parts = follower.at(book.version)
-    sequences_now = SequenceBook.of(parts.sequences or parts.plans[-1], buckets or BUCKETS)
+    follower = Follower(book)
+    plan = follower.at(book.version)
+    sequences_now = SequenceBook.of(plan, buckets or BUCKETS)
+    stateless = plan.stateless if sequences != "only" else plan.without_segments()
     for stream, frame in frames.items():
         if stream == EVERY:
             routed(frame, ids.get(stream), json)
             continue
         # What is wrong with the frames is said before the query starts.
-        reads = frozenset().union(*(p.needs(stream) for p in parts.plans), sequences_now.needs(stream))
-        schema = parts.plans[-1].schemas.get(stream) or Schema(stream, {}, declared=False)
+        reads = stateless.needs(stream) | sequences_now.needs(stream)
+        schema = plan.schemas.get(stream) or Schema(stream, {}, declared=False)
         selected(frame, schema, reads, ids.get(stream), json)
     numbers = metrics or Metrics(name)
     spark = next(iter(frames.values())).sparkSession
     streams = tuple(frames)
-    stateful = _stateful(spark, str(checkpoint), parts, None if sequences is None else bool(sequences), buckets)
+    stateful = _stateful(spark, str(checkpoint), sequences_now, None if sequences is None else bool(sequences), buckets)
     timing = None
     if stateful:
         if trigger == AVAILABLE and idle is not None:
             raise UsageError("idle= needs a query that goes on", "leave it out, or say another trigger")
         timing = timing_of(sequences_now, frames, watermark, idle, ahead)
     batches = Batches(
-        book, sink_of(sink, book), sink_of(errors, book), str(checkpoint), streams, json, name, plans, shard, numbers
+        book, sink_of(sink, book), sink_of(errors, book), str(checkpoint), streams, json, name, plans, numbers
     )
     batches.follower = follower
     listener = None
     if not is_connect(spark):
-        batches.claimed(buckets=stateful)
+        must_not_be_ahead(str(checkpoint), batches.claimed(buckets=stateful), book.logs)
         listener = Listener(name, numbers)
         spark.streams.addListener(listener)
     if timing is not None:
-        batches.publisher = Publisher(book, spark, str(checkpoint), plans, follower, stateful)
-        operators = packed_operators(parts.plans)
+        batches.publisher = Publisher(
+            book, spark, str(checkpoint), plans, follower, stateful, stateless=sequences != "only"
+        )
+        operators = packed_operators(plan)
         query = batches.claimed().query
         following = Following(book.url, query, batches.checkpoint, operators, sequences != "only", stateful)
         whole = _sequenced(frames, ids, json, batches, timing, stateful, following)
@@ -204,25 +205,27 @@ def _partitions(spark: SparkSession, buckets: int) -> Iterator[None]:
         spark.conf.set(_PARTITIONS, wanted)
 
 
-def _stateful(spark: SparkSession, checkpoint: str, parts: Parts, wanted: bool | None, buckets: int | None) -> int:
+def _stateful(
+    spark: SparkSession, checkpoint: str, book: SequenceBook, wanted: bool | None, buckets: int | None
+) -> int:
     """The number of buckets of a query, 0 if it keeps no state: as its checkpoint says, else as it is asked for."""
     if is_connect(spark):
-        if parts.sequences is not None or wanted:
+        if book.digests or wanted:
             raise UsageError("a query with sequences does not start over Spark Connect", "start it on the cluster")
         return 0
     known = claimed(checkpoint)
     if known is None:
-        return (buckets or BUCKETS) if wanted or (wanted is None and parts.sequences is not None) else 0
+        return (buckets or BUCKETS) if wanted or (wanted is None and book.digests) else 0
     if known.buckets and buckets not in (None, known.buckets):
         raise UsageError(
             f"the checkpoint {checkpoint} has {known.buckets} buckets, and the query asks for {buckets}",
             f"ask for {known.buckets}, or deal the checkpoint out anew: {REBUCKET}",
         )
-    if not known.buckets and parts.sequences is not None:
+    if not known.buckets and book.digests:
         log.warning(
             "the checkpoint %s was begun without state: %d sequences are left out; begin a new one for them",
             checkpoint,
-            len(parts.sequences),
+            len(book.digests),
         )
     return known.buckets
 
@@ -270,7 +273,6 @@ class Batches:
     json: str | None
     name: str
     plans: str | None
-    shard: int
     metrics: Metrics
     follower: Follower | None = None
     publisher: Publisher | None = None
@@ -295,16 +297,14 @@ class Batches:
             self._done(df, batch, began, self.publisher)
             return
         if self.follower is None:
-            self.follower = Follower(self.store, self.shard)
+            self.follower = Follower(self.store)
         version = self.store.logs.version_of(query, batch, self.store.version)
-        parts = self.follower.at(version)
-        spark = df.sparkSession
-        sent = ship(parts.plans, spark, gone=parts.gone, folder=self.plans, beside_driver=True, store=self.store)
-        shipped = Shipped.of(sent, parts.plans)
+        plan = self.follower.at(version)
+        sent = ship(plan, df.sparkSession, folder=self.plans, beside_driver=True, store=self.store)
+        shipped = Shipped.of(sent, plan)
         self._missing(df, shipped)
         done = self._written(self._matched(df, shipped), query, batch, version)
-        facts = {"version": version, "plan_bytes": sent.bytes}
-        facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone)
+        facts = {"version": version, "plan_bytes": sent.bytes, "subscriptions": len(plan)}
         self.metrics.batch(batch, time.perf_counter() - began, **done, **facts)
 
     def _done(self, df: DataFrame, batch: int, began: float, publisher: Publisher) -> None:
@@ -325,9 +325,8 @@ class Batches:
         facts = {"version": version, "plan_bytes": publisher.bytes, "idle_streams": len(said.idle)}
         if said.time is not None:
             facts["watermark"] = said.time
-        if (parts := publisher.parts) is not None:
-            stateful = 0 if parts.sequences is None else len(parts.sequences)
-            facts["subscriptions"] = sum(map(len, parts.plans)) - len(parts.gone) + stateful
+        if publisher.plan is not None:
+            facts["subscriptions"] = len(publisher.plan)
         self.metrics.batch(batch, time.perf_counter() - began, **done, **facts, **totals)
 
     def _write(self, rows: DataFrame, query: str, batch: int, version: int, *, bad: bool) -> None:
@@ -373,7 +372,7 @@ class Batches:
         _describe(spark, f"{about}, matching")
         result = result.persist()
         try:
-            done = _account(result)
+            done, _ = account(result)
             self._write(result.where("id IS NOT NULL"), query, batch, version, bad=done["errors"] > 0)
         finally:
             result.unpersist()
@@ -383,18 +382,6 @@ class Batches:
         frames = {s: _part(df, s, self.streams) for s in self.streams}
         ids = dict.fromkeys(frames, EVENT)
         return matched(frames, shipped, ids, json=self.json, lenient=True, tally=True)
-
-
-def _account(result: DataFrame) -> dict[str, int]:
-    """How many events, matches and errors a batch has. This is what makes Spark do the matching."""
-    tally, bad = fn.col("id").isNull(), fn.col("error").isNotNull()
-    counts = {
-        "events": fn.when(tally, fn.col("output").cast("bigint")),
-        "matches": fn.when(~tally & ~bad, 1),
-        "errors": fn.when(bad, 1),
-    }
-    (row,) = result.agg(*(fn.coalesce(fn.sum(c), fn.lit(0)).alias(n) for n, c in counts.items())).collect()
-    return {name: int(row[name]) for name in counts}
 
 
 def _named(df: DataFrame | Mapping[str, DataFrame], on: str | None, store: Store) -> dict[str, DataFrame]:

@@ -21,13 +21,13 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import EnvironmentProblem, HeadgateError
 from headgate.operators import operator_pickling
+from headgate.plan import Plan
+from headgate.plan.sequence_book import SequenceBook
 from headgate.spark import cache
 from headgate.spark.cache import Filed
 from headgate.spark.checkpoint import folder_of
 from headgate.spark.follow import Follower
-from headgate.spark.shards import Parts
-from headgate.spark.ship import Shipment, ship
-from headgate.spark.stateful.book import SequenceBook
+from headgate.spark.ship import Shipment, filed, ship
 from headgate.store import Store
 
 log = logging.getLogger("headgate.spark")
@@ -76,26 +76,17 @@ class Following:
                 return found
             # The files of an old version may be gone: it is compiled again from the store.
             operators = operator_pickling.unpack(self.operators) if self.operators else ()
-            follower = Follower(Store(self.store, tuple(operators)), stateless=self.stateless)
-            return _filed(follower.at(version), self.operators, self.buckets)
+            plan = Follower(Store(self.store, tuple(operators))).at(version)
+            book = SequenceBook.of(plan, self.buckets) if plan.living_sequences() else None
+            return filed(plan if self.stateless else plan.without_segments(), self.operators, book)
         finally:
             store.close()
-
-
-def _filed(parts: Parts, operators: bytes, buckets: int) -> Shipment:
-    """A shipment for this host alone."""
-    plans = tuple(cache.keep(plan.save) for plan in parts.plans)
-    stateful = None if parts.sequences is None else cache.keep(SequenceBook.of(parts.sequences, buckets).save)
-    if parts.gone:
-        raise EnvironmentProblem("a version that was made anew has names that are gone")
-    return Shipment(plans, None, (), operators, stateful)
 
 
 def _there(shipment: Shipment) -> bool:
     if shipment.origins:
         return True
-    files = (*shipment.plans, shipment.gone, shipment.sequences)
-    return all((cache.folder() / f.name).exists() for f in files if f is not None)
+    return all((cache.folder() / f.name).exists() for f in shipment.files)
 
 
 class Publisher:
@@ -109,6 +100,8 @@ class Publisher:
         plans: str | None,
         follower: Follower,
         buckets: int,
+        *,
+        stateless: bool,
     ) -> None:
         self._store = store
         self._spark = spark
@@ -116,10 +109,11 @@ class Publisher:
         self._plans = plans
         self._follower = follower
         self._buckets = buckets
+        self._stateless = stateless
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self.version = -1
-        self.parts: Parts | None = None
+        self.plan: Plan | None = None
         self.bytes = 0
 
     def publish(self) -> int:
@@ -127,18 +121,17 @@ class Publisher:
         with self._lock:
             version = self._store.version
             if version != self.version:
-                parts = self._follower.at(version)
+                plan = self._follower.at(version)
                 sent = ship(
-                    parts.plans,
+                    plan if self._stateless else plan.without_segments(),
                     self._spark,
-                    gone=parts.gone,
                     folder=self._plans,
                     beside_driver=True,
                     store=self._store,
-                    sequences=None if parts.sequences is None else SequenceBook.of(parts.sequences, self._buckets),
+                    sequences=SequenceBook.of(plan, self._buckets) if plan.living_sequences() else None,
                 )
                 _write(self._checkpoint, version, sent)
-                self.version, self.parts, self.bytes = version, parts, sent.bytes
+                self.version, self.plan, self.bytes = version, plan, sent.bytes
             return version
 
     def follow(self, seconds: float = 0.2) -> None:
@@ -189,22 +182,19 @@ def _read(checkpoint: str, version: int) -> Shipment | None:
 
 
 def _packed(sent: Shipment) -> dict[str, Any]:
-    def file(filed: Filed | None) -> list[Any] | None:
-        return None if filed is None else [filed.digest, filed.size]
+    def file(filed: Filed) -> list[Any]:
+        return [filed.digest, filed.size]
 
     return {
-        "plans": [file(f) for f in sent.plans],
-        "gone": file(sent.gone),
+        "head": file(sent.head),
+        "segments": [file(f) for f in sent.segments],
         "origins": sent.origins,
         "operators": base64.b64encode(sent.operators).decode(),
-        "sequences": file(sent.sequences),
+        "sequences": None if sent.sequences is None else file(sent.sequences),
     }
 
 
 def _unpacked(saved: dict[str, Any]) -> Shipment:
-    def file(filed: list[Any] | None) -> Filed | None:
-        return None if filed is None else Filed(*filed)
-
-    plans = tuple(Filed(*f) for f in saved["plans"])
-    operators = base64.b64decode(saved["operators"])
-    return Shipment(plans, file(saved["gone"]), tuple(saved["origins"]), operators, file(saved["sequences"]))
+    segments, operators = tuple(Filed(*f) for f in saved["segments"]), base64.b64decode(saved["operators"])
+    sequences = None if saved["sequences"] is None else Filed(*saved["sequences"])
+    return Shipment(Filed(*saved["head"]), segments, tuple(saved["origins"]), operators, sequences)

@@ -1,6 +1,6 @@
 """What runs in Spark's Python workers: batches of selected columns in, rows of matches out.
 
-A `Matching` is pickled into the task: it names plans and never holds one. Small batches are gathered before they are
+A `Matching` is pickled into the task: it names a plan and never holds one. Small batches are gathered before they are
 matched, because the engine is the faster the more events it sees at once; the matches do not depend on the cut.
 """
 
@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 
 from headgate.errors import EventError
 from headgate.runtime.batches import NOWHERE, BatchMatcher, EventBatch
+from headgate.runtime.gc_freeze import freeze_long_lived
 from headgate.spark import learned
+from headgate.spark.batch_report import tally_table
 from headgate.spark.frame import EVERY, STREAM
-from headgate.spark.gc_freeze import freeze_long_lived
 from headgate.spark.ship import Shipment, obtain
 
 BATCH_ROWS = 65_536
@@ -31,7 +32,7 @@ _MERGED_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Matching:
-    """The function for `mapInArrow`: one stream against the plans of a shipment."""
+    """The function for `mapInArrow`: one stream against the plan of a shipment."""
 
     shipment: Shipment
     stream: str
@@ -39,39 +40,37 @@ class Matching:
     error_rows: bool
     """Whether problems become rows; if not, the first one fails the task."""
     tally: bool = False
-    """Whether each task ends with a row that has no id, and in `output` the number of its events."""
+    """Whether each task ends with a row that says the number of its events; then problems become rows too."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        plans, gone = obtain(self.shipment)
-        matcher = cache(lambda stream: BatchMatcher(stream, plans, gone))
+        plan = obtain(self.shipment)
+        matcher = cache(lambda stream: BatchMatcher(stream, plan))
         parts = ((matcher(s), t) for table in gathered(batches) for s, t in parts_of(table, self.stream))
         rows = _summed(self._counts(*part) for part in parts) if self.counting else self._rows(parts)
         for table in rows:
             yield from table.to_batches()
-        learned.share(plans, self.shipment.operators, self.shipment.folder)
+        learned.share(plan, self.shipment.operators, self.shipment.folder)
         freeze_long_lived()
 
     def _rows(self, parts: Iterator[tuple[BatchMatcher, pa.Table]]) -> Iterator[pa.Table]:
-        events, schema = 0, None
+        events, kind = 0, None
         for matcher, table in parts:
             batch = matcher.decode(table)
             rows = matcher.rows(batch) if self.error_rows else matcher.matches(batch)
             self._check(batch)
-            events, schema = events + len(table), rows.schema
             yield rows
-        if self.tally and schema is not None:
-            row = {**dict.fromkeys(schema.names), "stream": self.stream, "output": str(events)}
-            yield pa.Table.from_pylist([row], schema)
+            events, kind = events + len(table), batch.ids.type
+        if self.tally and kind is not None:
+            yield tally_table({"events": events}, kind)
 
     def _counts(self, matcher: BatchMatcher, table: pa.Table) -> pa.Table:
         batch = matcher.decode(table)
-        counted = [
-            _counts(batch.stream, t.column("subscription"), None, t.column("count")) for t in matcher.counts(batch)
-        ]
+        found = matcher.counts(batch)
+        counted = _counts(batch.stream, found.column("subscription"), None, found.column("count"))
         self._check(batch)
         codes = Counter(p.code for p in batch.problems.listed())
         errors = _counts(batch.stream, None, pa.array(list(codes), _TEXT), pa.array(list(codes.values()), pa.int64()))
-        return pa.concat_tables([*counted, errors])
+        return pa.concat_tables([counted, errors])
 
     def _check(self, batch: EventBatch) -> None:
         if self.error_rows or not len(batch.problems):

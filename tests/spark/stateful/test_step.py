@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from tests.runtime.stateful.pipeline import Batch, Match, book_of, in_process
 from tests.sequences.book import OPERATORS
 from tests.sequences.patterns import COLUMNS as COLUMN_NAMES
 from tests.sequences.patterns import SCHEMAS, books, events
-from tests.spark.stateful.pipeline import Batch, Match, book_of, in_process
 
 import headgate as hg
 from headgate.spark import match

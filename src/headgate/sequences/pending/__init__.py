@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headgate.engine import Hits
+from headgate.engine import Hits, PairProblem
 from headgate.sequences.automaton import Edge
 from headgate.sequences.kernels import advance
 from headgate.sequences.memory import Arrivals
 from headgate.sequences.pending.kernels import SETTLED, WANTED, useful
-from headgate.sequences.static import Answers, Undecided, Waiting
+from headgate.sequences.static import Answers, Waiting
 from headgate.sequences.tables import Batch, Ints, Runs, Tables
 
 
@@ -62,7 +62,7 @@ class Pending:
             place = int(places[row])
             self._home[place] = part, row
             self._open.setdefault(place, {})[int(slots[number])] = number
-        self._note(part, waiting.undecided)
+        self._note(part, pairs.problems)
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -92,15 +92,15 @@ class Pending:
                 del self._open[place]
         for key, (part, pairs) in parts.items():
             asked = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-            hits, undecided = part.waiting.ask(Hits(asked[:, 0], asked[:, 1].astype(np.int32)))
+            hits = part.waiting.ask(Hits(asked[:, 0], asked[:, 1].astype(np.int32)))
             for row, number in zip(hits.event.tolist(), hits.slot.tolist(), strict=True):
                 self._held.setdefault(places[key, row], []).append(int(part.slots[number]))
-            self._note(part, undecided)
+            self._note(part, hits.problems)
 
-    def _note(self, part: _Part, undecided: Iterable[Undecided]) -> None:
-        for u in undecided:
-            slot = None if u.slot is None else int(part.slots[u.slot])
-            self.troubles.append(Trouble(part.arrivals, u.event, slot, u.reason, u.code))
+    def _note(self, part: _Part, problems: Iterable[PairProblem]) -> None:
+        for p in problems:
+            slot = None if p.slot is None else int(part.slots[p.slot])
+            self.troubles.append(Trouble(part.arrivals, p.event, slot, p.reason, p.code))
 
     def answered(self, place: int) -> Answers:
         """The answers of the calls that are made about an event, by key; it fills as more are made."""

@@ -160,10 +160,10 @@ class Pairs:
         wanted = {(row, number) for row, (_, numbers) in enumerate(asked) for number in numbers}
         open_ = zip(waiting.pairs.event.tolist(), waiting.pairs.slot.tolist(), strict=True)
         chosen = np.array([pair for pair in open_ if pair in wanted], np.int64).reshape(-1, 2)
-        hits, undecided = waiting.ask(Hits(chosen[:, 0], chosen[:, 1].astype(np.int32)))
+        hits = waiting.ask(Hits(chosen[:, 0], chosen[:, 1].astype(np.int32)))
         for row, number in zip(hits.event.tolist(), hits.slot.tolist(), strict=True):
             asked[row][0].answers[number] = True
-        for u in (*waiting.undecided, *undecided):
+        for u in (*waiting.pairs.problems, *hits.problems):
             edges = None if u.slot is None else predicates.bodies[u.slot][1]
             self._trouble(places[u.event], part, int(rows[u.event]), edges, u.reason, u.code)
 

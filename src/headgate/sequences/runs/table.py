@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,6 +148,15 @@ class RunTable:
         self.runs = install(self._tables, batch, self.runs, waiting, count)
         # Two of them may come from one epoch of the past, so the next epoch looks for equal runs.
         self.runs.scalars[TIED] = 1
+
+    def copy(self) -> RunTable:
+        """The same runs once more: what happens to them here does not touch those there."""
+        made = copy(self)
+        made.memory = self.memory.snapshot(np.arange(self.memory.size))
+        made.runs = Runs(*(array.copy() for array in self.runs))
+        made.stepper = self.stepper.copy(made.memory)
+        made._told = dict(self._told)
+        return made
 
     def waiting(self) -> Ints:
         """How many runs of the kernel wait at each state."""

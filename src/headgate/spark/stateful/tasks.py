@@ -7,30 +7,28 @@ last ride along, packed, because a query has one output; they cost their bytes a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import orjson
 import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate.errors import EventError, PlanError
-from headgate.results import Problem, row_schema
-from headgate.runtime.batches import BatchMatcher, EventBatch
-from headgate.runtime.rows import shown
-from headgate.spark.gc_freeze import freeze_long_lived
+from headgate.plan.sequence_book import SequenceBook
+from headgate.results import row_schema
+from headgate.runtime.batches import BatchMatcher
+from headgate.runtime.gc_freeze import freeze_long_lived
+from headgate.runtime.stateful.packing import ROWS, TICK, Sent, from_bytes, to_bytes
+from headgate.runtime.stateful.route import Tally, to_buckets
+from headgate.spark.batch_report import tally_table
 from headgate.spark.learned import share
 from headgate.spark.ship import Shipment, obtain, obtain_sequences
-from headgate.spark.stateful.book import SequenceBook, opened
-from headgate.spark.stateful.buckets import EVENTS, ROWS, TICK, Sent
-from headgate.spark.stateful.packing import from_bytes, to_bytes
-from headgate.spark.stateful.route import dated, parcels
 from headgate.spark.versions import Following
 from headgate.spark.worker import gathered, parts_of
 
 Source = Shipment | Following
-"""Plans: the same for ever, or those of the batch."""
+"""A plan: the same for ever, or that of the batch."""
 _FIELDS: list[tuple[str, Any]] = [
     ("bucket", pa.int32()),
     ("kind", pa.string()),
@@ -51,24 +49,10 @@ def book_of(shipment: Shipment, buckets: int) -> SequenceBook | None:
     """The sequences of a shipment, opened once in this process; None where it has none."""
     if shipment.sequences is None:
         return None
-    book = opened(shipment.sequences.digest, lambda: obtain_sequences(shipment))
+    book = obtain_sequences(shipment)
     if book.buckets != buckets:
         raise PlanError(f"the plan is for {book.buckets} buckets, and the query has {buckets}")
     return book
-
-
-@dataclass
-class Tally:
-    """What a task saw and sent, for the metrics."""
-
-    events: int = 0
-    sent: int = 0
-    bytes_read: int = 0
-    bytes_sent: int = 0
-    latest: dict[str, int] = field(default_factory=dict)
-
-    def said(self) -> dict[str, int]:
-        return {name: value for name, value in vars(self).items() if name != "latest"}
 
 
 @dataclass(frozen=True)
@@ -81,12 +65,12 @@ class Routing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         shipment = shipment_of(self.source)
-        plans, gone = obtain(shipment)
+        plan = obtain(shipment)
         book = book_of(shipment, self.buckets)
 
         @cache
         def matcher(stream: str) -> BatchMatcher:
-            return BatchMatcher(stream, plans, gone, frozenset() if book is None else book.needs(stream))
+            return BatchMatcher(stream, plan, frozenset() if book is None else book.needs(stream))
 
         tally = Tally()
         context = TaskContext.get()
@@ -100,51 +84,30 @@ class Routing:
             rows = list(to_buckets(events, book, tally)) if book is not None else []
             found = matcher(stream).rows(events)
             if len(found):
-                rows.append((home, Sent(ROWS, payload=to_bytes(found))))
+                rows.append(Sent(ROWS, payload=to_bytes(found), bucket=home))
             yield _rows(rows)
         if tally.events:
-            rows = [(home, Sent(ROWS, payload=to_bytes(tally_table(tally.said(), kind))))]
+            rows = [Sent(ROWS, payload=to_bytes(tally_table(tally.said(), kind)), bucket=home)]
             for stream, latest in tally.latest.items():
-                rows += [(bucket, Sent(TICK, stream, latest=latest)) for bucket in range(self.buckets)]
+                rows += [Sent(TICK, stream, latest=latest, bucket=bucket) for bucket in range(self.buckets)]
             yield _rows(rows)
-        share(plans, shipment.operators, shipment.folder)
+        share(plan, shipment.operators, shipment.folder)
         freeze_long_lived()
 
 
-def to_buckets(events: EventBatch, book: SequenceBook, tally: Tally) -> Iterator[tuple[int, Sent]]:
-    schema = book.streams.get(events.stream)
-    if schema is None or not schema.time:
-        return
-    decoded = events.decoded
-    usable, problems = dated(decoded.columns, schema.time)
-    events.problems.add(
-        Problem(events.stream, int(decoded.rows[row]), "late", reason, shown(decoded.columns, row))
-        for row, reason in problems
-    )
-    if not len(usable.t1):
-        return
-    latest = int(usable.t1.max())
-    tally.latest[events.stream] = max(latest, tally.latest.get(events.stream, latest))
-    ids = events.ids.take(decoded.rows[usable.rows])
-    for parcel in parcels(book, usable, ids):
-        tally.sent += parcel.events
-        tally.bytes_sent += len(parcel.payload)
-        yield parcel.bucket, Sent(EVENTS, events.stream, parcel.group, payload=parcel.payload)
-
-
-def _rows(rows: list[tuple[int, Sent]]) -> pa.RecordBatch:
+def _rows(rows: list[Sent]) -> pa.RecordBatch:
     made = [
-        {"bucket": bucket, "kind": s.kind, "stream": s.stream, "grp": s.group, "latest": s.latest, "payload": s.payload}
-        for bucket, s in rows
+        {
+            "bucket": s.bucket,
+            "kind": s.kind,
+            "stream": s.stream,
+            "grp": s.group,
+            "latest": s.latest,
+            "payload": s.payload,
+        }
+        for s in rows
     ]
     return pa.RecordBatch.from_pylist(made, SENT)
-
-
-def tally_table(said: dict[str, Any], event: Any) -> pa.Table:
-    """A row without an id: what was done, as JSON in `output`."""
-    schema = row_schema(event)
-    row = {**dict.fromkeys(schema.names), "output": orjson.dumps(said).decode()}
-    return pa.Table.from_pylist([row], schema)
 
 
 @dataclass(frozen=True)
