@@ -331,6 +331,8 @@ class Merger:
         """The parts of predicates at a place. `leaves`: they are those of forward edges."""
         table = self._table.predicates
         found = _Columns(len(numbers))
+        if not numbers.any() and not (mode == _TOTAL).any():
+            return found
         rest = [np.zeros(len(numbers), np.int64) if c is None else c for c in (absent, outline, starts)]
         group, first = distinct(table.skeleton[numbers], stream, mode, *rest)
         for at, which in zip(first.tolist(), positions(group, len(first)), strict=True):

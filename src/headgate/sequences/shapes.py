@@ -320,6 +320,9 @@ class Shapes:
 
 def _combined(added: Ints, given: Mapping[int, T]) -> Iterator[tuple[Ints, list[T]]]:
     """The texts whose predicates, by number, are given the same, and what they are given, in the order of these."""
+    if not given:
+        yield np.arange(len(added)), []
+        return
     rows = np.where(np.isin(added, list(given)), added, -1)
     known = [j for j in range(rows.shape[1]) if (rows[:, j] >= 0).any()]
     number, first = distinct(np.zeros(len(rows), np.int64), *(rows[:, j] for j in known))
