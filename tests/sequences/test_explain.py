@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.sequences.book import STATIC, STOCK, columns_of, session_of, spines_of
 
-from headgate.sequences.explain import draw, dropped, runs_alive, tell
+from headgate.sequences.explain import draw, tell
 from headgate.sequences.publish_levels import Subscription
 
 TEXT = """SELECT e1.name AS name FROM FILTER {DUR >= 10}
@@ -37,7 +37,7 @@ def test_the_runs_alive_are_counted_by_subscription() -> None:
     }
     session = session_of(spines_of(texts, STOCK))
     session.feed([columns_of(STOCK, [("A", 1.0, 1, 1), ("B", 1.0, 1, 2), ("A", 1.0, 1, 3)])])
-    assert runs_alive(session) == {"pair": 2, "text": 3}
+    assert session.runs() == {"pair": 2, "text": 3}
 
 
 def test_a_quota_drops_the_oldest_run_and_says_so() -> None:
@@ -45,7 +45,7 @@ def test_a_quota_drops_the_oldest_run_and_says_so() -> None:
     session = session_of(spines, quota=2)
     rows = [("A", 1.0, 1, 1), ("B", 2.0, 1, 2), ("C", 3.0, 1, 3)]
     session.feed([columns_of(STOCK, rows)])
-    assert dropped(session) == {"pair": 1}
+    assert [(e.subscriptions, e.reason[:28]) for e in session.errors] == [(("pair",), "1 of the oldest runs dropped")]
     later = session.feed([columns_of(STOCK, [("A", 9.0, 1, 4), ("C", 9.0, 1, 5)], 3)])
     assert [m["output"] for m in later] == [{"p": 3.0}], "the run of A was the oldest"
 

@@ -12,7 +12,7 @@ from headgate.explain.explanation import Explanation
 from headgate.schema import Schema
 from headgate.sequences.engine import Index
 from headgate.sequences.explain import draw, tell
-from headgate.sequences.publish_levels import Subscription
+from headgate.sequences.publish_levels import publishers
 from headgate.sequences.spine import reads
 from headgate.sequences.static import Static
 
@@ -34,7 +34,9 @@ def explain_sequence(
     if parts is None:
         return Explanation(name, text, None, story=tuple(automaton), pictures=pictures)
     subscription = next(s for s in index.subscriptions if s.name == name)
-    story = tell(subscription, [parts], beside=_publishers(subscription, index), static=static, streams=streams)
+    story = tell(
+        subscription, [parts], beside=publishers(subscription, index.subscriptions), static=static, streams=streams
+    )
     steps = [str(s) for s in story.steps]
     if len(steps) > MOST_STEPS:
         steps = [f"... {len(steps) - MOST_STEPS} steps before", *steps[-MOST_STEPS:]]
@@ -53,23 +55,6 @@ def _blocking(alive: int, furthest: str, begun: bool) -> str:
 def streams_of(name: str, index: Index) -> list[str]:
     """The streams whose events a sequence is made of, directly or through what others PUBLISH."""
     subscription = next(s for s in index.subscriptions if s.name == name)
-    chain = [subscription, *_publishers(subscription, index)]
+    chain = [subscription, *publishers(subscription, index.subscriptions)]
     published = {s.spine.publish for s in index.subscriptions}
     return sorted({stream for s in chain for stream in reads(s.spine) if stream not in published})
-
-
-def _publishers(subscription: Subscription, index: Index) -> list[Subscription]:
-    """Those whose output it reads, directly or through others."""
-    makers: dict[str, list[Subscription]] = {}
-    for other in index.subscriptions:
-        if other.spine.publish is not None:
-            makers.setdefault(other.spine.publish, []).append(other)
-    found: dict[str, Subscription] = {}
-    waiting = [subscription]
-    while waiting:
-        for stream in reads(waiting.pop().spine):
-            for maker in makers.get(stream, ()):
-                if maker.name not in found and maker.name != subscription.name:
-                    found[maker.name] = maker
-                    waiting.append(maker)
-    return list(found.values())

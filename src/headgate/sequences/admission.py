@@ -18,7 +18,7 @@ from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_tokens
 from headgate.language.tokens import Tokens
 from headgate.sequences.engine import Index
-from headgate.sequences.publish_levels import Levels, Subscription
+from headgate.sequences.publish_levels import Levels, Subscription, publishers
 from headgate.sequences.scopes import check_pattern
 from headgate.sequences.shapes import Key, Known, Shapes
 from headgate.sequences.spine import Spine, reads
@@ -166,7 +166,7 @@ class PatternAdmission:
         if again:
             Levels([*beside, made])
         Index(
-            [made, *_publishers(made, beside)],
+            [made, *publishers(made, beside)],
             static=self._static_over(catalogue),
             streams={s: catalogue.streams[s] for s in read if s in catalogue.streams and s not in published},
         )
@@ -185,23 +185,6 @@ def _resolved(standing: Iterable[Standing], catalogue: Catalogue) -> list[Subscr
             raise DuplicateName(message, "PUBLISH under another name", at=-1) from None
         found.append(Subscription(s.name, spine, s.missing))
     return found
-
-
-def _publishers(made: Subscription, beside: Iterable[Subscription]) -> list[Subscription]:
-    """Those whose output a pattern reads, directly or through others."""
-    makers: dict[str, list[Subscription]] = {}
-    for other in beside:
-        if other.spine.publish is not None:
-            makers.setdefault(other.spine.publish, []).append(other)
-    found: dict[str, Subscription] = {}
-    waiting = [made]
-    while waiting:
-        for stream in reads(waiting.pop().spine):
-            for maker in makers.get(stream, ()):
-                if maker.name not in found:
-                    found[maker.name] = maker
-                    waiting.append(maker)
-    return list(found.values())
 
 
 def _text(tokens: Tokens) -> str:

@@ -16,7 +16,7 @@ from headgate.language.printer import print_node
 from headgate.pictures import Picture
 from headgate.schema import Schema
 from headgate.sequences.automaton import Automaton, Options, State, Target, path_of
-from headgate.sequences.engine import Index, Session
+from headgate.sequences.engine import Index
 from headgate.sequences.level_index import LevelIndex
 from headgate.sequences.parameterized import plain
 from headgate.sequences.publish_levels import Subscription
@@ -118,38 +118,6 @@ def _find(index: Index, subscription: str) -> tuple[LevelIndex, Target, Automato
     raise AssertionError(subscription)
 
 
-def runs_alive(session: Session) -> dict[str, int]:
-    """How many runs wait in the states of each subscription. A state that several share counts for each."""
-    found: dict[str, int] = {}
-    for at, level in enumerate(session.index.levels):
-        table = session.tables[at]
-        counts = {id(s): int(c) for s, c in zip(level.compiled.states, table.waiting(), strict=True)}
-        counts |= {id(s): len(table.stepper.runs[s.number]) for s in level.interpreted.states}
-        for automaton in (level.compiled, level.interpreted):
-            for target in automaton.targets:
-                total = sum(counts.get(id(s), 0) for s in path_of(target))
-                for producer in target.accepts:
-                    for number in level.producers[producer].subscriptions:
-                        found[session.index.subscriptions[number].name] = total
-    return found
-
-
-def dropped(session: Session) -> dict[str, int]:
-    """Runs that the quota has cost, by subscription."""
-    found: dict[str, int] = {}
-    for at, level in enumerate(session.index.levels):
-        table = session.tables[at]
-        lost = {id(s): int(c) for s, c in zip(level.compiled.states, table.lost(), strict=True) if c}
-        lost |= {id(level.interpreted.states[n]): c for n, c in table.stepper.dropped.items()}
-        for automaton in (level.compiled, level.interpreted) if lost else ():
-            for target in automaton.targets:
-                total = sum(lost.get(id(s), 0) for s in path_of(target))
-                for producer in target.accepts if total else ():
-                    for number in level.producers[producer].subscriptions:
-                        found[session.index.subscriptions[number].name] = total
-    return found
-
-
 @dataclass(frozen=True)
 class Step:
     """One line of a story: what happened to a run at a state. `event` is the row of the event, -1 for none."""
@@ -210,7 +178,7 @@ def tell(
     for batch in batches:
         found = session.feed([batch] if isinstance(batch, Columns) else batch)
         story.matches += sum(found.name(i) == subscription.name for i in range(len(found)))
-    story.alive = runs_alive(session).get(subscription.name, 0)
+    story.alive = session.runs().get(subscription.name, 0)
     return story
 
 

@@ -14,30 +14,10 @@ import numpy as np
 from headgate.language.ast import Path
 from headgate.predicates.programs.compiler import TEXT, Instruction, Unsupported, is_float, sort_of
 from headgate.schema import Schema, Type
-from headgate.sequences import tables
+from headgate.sequences import merging, tables
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.distinct import RowNumbers, distinct
-from headgate.sequences.merging import BOUND as STATE_BOUND
-from headgate.sequences.merging import (
-    CONTEXT,
-    DYNAMIC,
-    EQUALITY,
-    EXAMPLE,
-    JOINT,
-    KEEP,
-    KEEP_JOINT,
-    KEEP_SLOT,
-    ORIGIN,
-    PLACE,
-    SLOT,
-    STATE,
-    STREAM,
-    THETA,
-    Context,
-    Folds,
-    MergedAutomata,
-    Merger,
-)
+from headgate.sequences.merging import Context, Folds, MergedAutomata, Merger
 from headgate.sequences.parameterized import plain
 from headgate.sequences.predicate_table import PredicateTable
 from headgate.sequences.predicates import FOREVER, Equality
@@ -102,27 +82,29 @@ class Programs:
             return len(reasons) - 1
 
         def of_programs(rows: Ints, column: int) -> Ints:
-            return each(lambda p, c: reason(self.predicate(p, c)), rows[:, column], rows[:, CONTEXT])
+            return each(lambda p, c: reason(self.predicate(p, c)), rows[:, column], rows[:, merging.CONTEXT])
 
         joint = reason("an operator or GRAPH that looks at the run")
         in_default = reason("a dynamic predicate in `default` mode")
         states, targets = merged.states, merged.targets
-        asking = (states[:, JOINT] > 0) | (states[:, KEEP_JOINT] > 0)
-        dynamic = ((states[:, THETA] > 0) | (states[:, KEEP] > 0)) & default[states[:, EXAMPLE]]
+        asking = (states[:, merging.JOINT] > 0) | (states[:, merging.KEEP_JOINT] > 0)
+        dynamic = ((states[:, merging.THETA] > 0) | (states[:, merging.KEEP] > 0)) & default[states[:, merging.EXAMPLE]]
         of_state = np.where(asking, joint, np.where(dynamic, in_default, -1))
-        of_state = first_of(of_state, of_programs(states, THETA))
-        of_state = first_of(of_state, of_programs(states, KEEP))
-        context = states[:, CONTEXT]
+        of_state = first_of(of_state, of_programs(states, merging.THETA))
+        of_state = first_of(of_state, of_programs(states, merging.KEEP))
+        context = states[:, merging.CONTEXT]
         of_state = first_of(of_state, each(lambda c, _: reason(self.accumulators(c)), context, context))
-        dynamic = (targets[:, STATE] >= 0) & (targets[:, DYNAMIC] > 0) & default[targets[:, EXAMPLE]]
-        own = np.where(targets[:, JOINT] > 0, joint, np.where(dynamic, in_default, -1))
-        own = first_of(own, of_programs(targets, DYNAMIC))
-        for place in range(int(targets[:, PLACE].max(initial=0)) + 1):
-            here = np.flatnonzero(targets[:, PLACE] == place)
-            above = targets[here, STATE]
+        dynamic = (
+            (targets[:, merging.STATE] >= 0) & (targets[:, merging.DYNAMIC] > 0) & default[targets[:, merging.EXAMPLE]]
+        )
+        own = np.where(targets[:, merging.JOINT] > 0, joint, np.where(dynamic, in_default, -1))
+        own = first_of(own, of_programs(targets, merging.DYNAMIC))
+        for place in range(int(targets[:, merging.PLACE].max(initial=0)) + 1):
+            here = np.flatnonzero(targets[:, merging.PLACE] == place)
+            above = targets[here, merging.STATE]
             before = np.full(len(here), -1)
             if place:
-                before = first_of(of_target[states[above, ORIGIN]], of_state[above])
+                before = first_of(of_target[states[above, merging.ORIGIN]], of_state[above])
             of_target[here] = first_of(before, own[here])
         wrong = np.repeat(of_target, np.diff(merged.accept_from))
         return {int(p): reasons[w] for p, w in zip(merged.accepts, wrong, strict=True) if w >= 0}
@@ -222,45 +204,47 @@ class _Numbering:
     def build(self, streams: int) -> Numbered:
         states, targets, contexts = self._merged.states, self._merged.targets, self._merger.contexts
         slots = len(self._merger.slots)
-        begun = int(np.searchsorted(targets[:, PLACE], 1))
+        begun = int(np.searchsorted(targets[:, merging.PLACE], 1))
         starts, edges = targets[:begun], targets[begun:]
-        waits = np.bincount(states[:, ORIGIN], minlength=len(targets))
+        waits = np.bincount(states[:, merging.ORIGIN], minlength=len(targets))
         state_from = _offsets(waits)
-        edge_from = np.searchsorted(edges[:, STATE], np.arange(len(states) + 1))
+        edge_from = np.searchsorted(edges[:, merging.STATE], np.arange(len(states) + 1))
         several = np.diff(edge_from) > 1
         fans = np.concatenate([np.zeros(1, np.int64), np.cumsum(waits[begun:])])
-        places = int(targets[:, PLACE].max(initial=0)) + 1
+        places = int(targets[:, merging.PLACE].max(initial=0)) + 1
         cells = max((width_of(a) for c in contexts for a in [[a for _, own in c.folds for a in own]]), default=0)
-        held = each(lambda e, c: self._held(e, c)[0], states[:, EQUALITY], states[:, CONTEXT])
-        held_else = each(lambda e, c: self._held(e, c)[1], states[:, EQUALITY], states[:, CONTEXT])
+        held = each(lambda e, c: self._held(e, c)[0], states[:, merging.EQUALITY], states[:, merging.CONTEXT])
+        held_else = each(lambda e, c: self._held(e, c)[1], states[:, merging.EQUALITY], states[:, merging.CONTEXT])
         group, groups = self._groups()
         accs, acc_from = self._accumulators(tables.HANDLES + places)
         steps = [c.step for c in contexts]
         kinds = np.array([0 if s is None else KINDS[s.kind] for s in steps], np.int64)
         within = np.array([0 if s is None else s.within for s in steps], np.int64)
-        quotas = np.array([k.quota for k in self._producers.kinds], np.int64)[self._producers.kind[states[:, EXAMPLE]]]
-        context = states[:, CONTEXT]
+        quotas = np.array([k.quota for k in self._producers.kinds], np.int64)[
+            self._producers.kind[states[:, merging.EXAMPLE]]
+        ]
+        context = states[:, merging.CONTEXT]
         nodes = [
             kinds[context],
             group,
-            states[:, STATE_BOUND],
+            states[:, merging.BOUND],
             held,
-            each(self._program, states[:, THETA], context),
+            each(self._program, states[:, merging.THETA], context),
             edge_from[:-1],
             edge_from[1:],
-            np.where(several, tables.SEVERAL, edges[edge_from[:-1], SLOT]),
-            states[:, PLACE],
+            np.where(several, tables.SEVERAL, edges[edge_from[:-1], merging.SLOT]),
+            states[:, merging.PLACE],
             1 + fans[edge_from[1:]] - fans[edge_from[:-1]],
             held_else,
-            states[:, KEEP_SLOT],
-            each(self._program, states[:, KEEP], context),
+            states[:, merging.KEEP_SLOT],
+            each(self._program, states[:, merging.KEEP], context),
             within[context],
             acc_from[context],
             acc_from[context + 1],
         ]
         edge_table = self._edge_table(edges, begun, state_from)
         by_group = _by_slot(groups[:, 1], groups[:, 0], slots, streams)
-        by_start = _by_slot(starts[:, SLOT], starts[:, STREAM], slots, streams)
+        by_start = _by_slot(starts[:, merging.SLOT], starts[:, merging.STREAM], slots, streams)
         made = Tables(
             code=np.zeros((0, 5), np.int64),
             nodes=_matrix(nodes),
@@ -287,8 +271,8 @@ class _Numbering:
         known: dict[Folds, int] = {}
         fold = np.array([known.setdefault(c.folds, len(known)) for c in self._merger.contexts], np.int64)
         return Ends(
-            targets[:, PLACE],
-            fold[targets[:, CONTEXT]],
+            targets[:, merging.PLACE],
+            fold[targets[:, merging.CONTEXT]],
             tuple(known),
             self._merged.accept_from,
             self._merged.accepts,
@@ -296,9 +280,11 @@ class _Numbering:
 
     def _edge_table(self, edges: Ints, first: int, state_from: Ints) -> Ints:
         numbers = np.arange(first, first + len(edges))
-        programs = each(self._program, edges[:, DYNAMIC], edges[:, CONTEXT])
+        programs = each(self._program, edges[:, merging.DYNAMIC], edges[:, merging.CONTEXT])
         accepts = np.diff(self._merged.accept_from)[numbers]
-        return _matrix([edges[:, SLOT], programs, numbers, accepts, state_from[numbers], state_from[numbers + 1]])
+        return _matrix(
+            [edges[:, merging.SLOT], programs, numbers, accepts, state_from[numbers], state_from[numbers + 1]]
+        )
 
     def _program(self, predicate: int, context: int) -> int:
         found = self._programs.predicate(predicate, context)
@@ -317,7 +303,7 @@ class _Numbering:
 
     def _accumulators(self, cells_at: int) -> tuple[Ints, Ints]:
         """The aggregates of all contexts that states have, and where those of each begin."""
-        used = set(self._merged.states[:, CONTEXT].tolist())
+        used = set(self._merged.states[:, merging.CONTEXT].tolist())
         rows: list[tuple[int, ...]] = []
         begins = [0]
         for number, context in enumerate(self._merger.contexts):
@@ -333,10 +319,12 @@ class _Numbering:
     def _groups(self) -> tuple[Ints, Ints]:
         """The group of each state; and of each group its stream, slot, column and how its key is made."""
         states = self._merged.states
-        column = each(self._column, states[:, EQUALITY], states[:, STREAM])
-        mode = each(self._mode, states[:, EQUALITY], states[:, CONTEXT])
-        number, first = distinct(states[:, STREAM], states[:, SLOT], column, mode)
-        found = np.stack([states[first, STREAM], states[first, SLOT], column[first], mode[first]], axis=1)
+        column = each(self._column, states[:, merging.EQUALITY], states[:, merging.STREAM])
+        mode = each(self._mode, states[:, merging.EQUALITY], states[:, merging.CONTEXT])
+        number, first = distinct(states[:, merging.STREAM], states[:, merging.SLOT], column, mode)
+        found = np.stack(
+            [states[first, merging.STREAM], states[first, merging.SLOT], column[first], mode[first]], axis=1
+        )
         order = np.lexsort((np.where(found[:, 1] < 0, found[:, 0], found[:, 1]), found[:, 1] >= 0))
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))

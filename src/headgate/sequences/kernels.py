@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from headgate.predicates.programs.kernels import STACK
+from headgate.sequences import tables
 from headgate.sequences.programs.kernels import accumulate, begin, execute, holds, mark, marked
 from headgate.sequences.runs.kernels import (
     bucket_of,
@@ -30,57 +31,7 @@ from headgate.sequences.runs.kernels import (
     taller,
     unique,
 )
-from headgate.sequences.tables import (
-    ACC_FROM,
-    ACC_OPERAND,
-    ACC_START,
-    ACC_TO,
-    BORN,
-    EDGE_ACCEPTS,
-    EDGE_FROM,
-    EDGE_PROGRAM,
-    EDGE_STATE_FROM,
-    EDGE_STATE_TO,
-    EDGE_TARGET,
-    EDGE_TO,
-    EPOCH,
-    EXPIRED,
-    FAN,
-    FOLD_STEP,
-    GROUP,
-    GROUP_FROM,
-    GROUP_TO,
-    HANDLES,
-    HEAP,
-    KEEP,
-    KEEP_SLOT,
-    KEY,
-    KEYED,
-    KILLED,
-    KIND,
-    MASK,
-    NEXT,
-    NEXT_STEP,
-    NODE,
-    ONLY_SLOT,
-    PLACE,
-    SAME,
-    SEVERAL,
-    STAMP,
-    START_FROM,
-    START_TO,
-    STEPPED,
-    T0,
-    T1,
-    THETA,
-    TIED,
-    TOUCHED,
-    UNTIL,
-    Batch,
-    Ints,
-    Runs,
-    Tables,
-)
+from headgate.sequences.tables import Batch, Ints, Runs, Tables
 
 _FEW = 16
 
@@ -103,20 +54,20 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
         last = at >= end
         now = b.closed if last else b.t1[at]
         # Deadlines before this epoch have passed without an event: each is an epoch of its own.
-        if scalars[HEAP] > 0:
+        if scalars[tables.HEAP] > 0:
             limit = now if last else now - 1
             s, waiting, out, count = _fire(p, b, s, limit, waiting, out, count, work, marks, stack)
         if last:
             break
         rows, heads = s.rows, s.heads
-        scalars[EPOCH] += 1
-        epoch = scalars[EPOCH]
+        scalars[tables.EPOCH] += 1
+        epoch = scalars[tables.EPOCH]
         n_affected, w, out_before = 0, 0, count
         until = at + 1
         while until < end and b.t1[until] == now:
             until += 1
         if until - at > 1:
-            scalars[TIED] = 1
+            scalars[tables.TIED] = 1
         for e in range(at, until):
             stamp = e - b.first + 1
             lo, hi = hit_from[stamp - 1], hit_from[stamp]
@@ -127,37 +78,37 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                 if h < lo:
                     g_lo, g_hi = open_from[stream], open_from[stream + 1]
                 elif roles[hits[h]] & 1:
-                    g_lo, g_hi = slots[hits[h], GROUP_FROM], slots[hits[h], GROUP_TO]
+                    g_lo, g_hi = slots[hits[h], tables.GROUP_FROM], slots[hits[h], tables.GROUP_TO]
                 else:
                     continue
                 for g in range(g_lo, g_hi):
-                    bucket, key = bucket_of(groups, b.cells, b.defined, g, e, scalars[MASK])
+                    bucket, key = bucket_of(groups, b.cells, b.defined, g, e, scalars[tables.MASK])
                     if bucket < 0:
                         continue
                     keyed = bucket >= len(groups)
                     r = heads[bucket]
                     while r >= 0:
                         this = r
-                        r = rows[this, NEXT]
-                        if keyed and (rows[this, KEY] != key or rows[this, KEYED] == 0):
+                        r = rows[this, tables.NEXT]
+                        if keyed and (rows[this, tables.KEY] != key or rows[this, tables.KEYED] == 0):
                             continue
-                        n = rows[this, NODE]
-                        if keyed and nodes[n, GROUP] != g:
+                        n = rows[this, tables.NODE]
+                        if keyed and nodes[n, tables.GROUP] != g:
                             continue
                         touched += 1
-                        if now > rows[this, UNTIL]:
+                        if now > rows[this, tables.UNTIL]:
                             remove(rows, heads, s.lists, scalars, this)
                             expired += 1
                             continue
-                        if b.t0[e] <= rows[this, T1]:
+                        if b.t0[e] <= rows[this, tables.T1]:
                             continue
-                        theta = nodes[n, THETA]
+                        theta = nodes[n, tables.THETA]
                         if theta >= 0 and not holds(
                             p.code, theta, rows, this, work, b, e, now, marks, stamp, stack, p.cells_at
                         ):
                             continue
-                        if rows[this, STAMP] != epoch:
-                            rows[this, STAMP] = epoch
+                        if rows[this, tables.STAMP] != epoch:
+                            rows[this, tables.STAMP] = epoch
                             if n_affected == len(affected):
                                 affected = longer(affected, 0)
                             affected[n_affected] = this
@@ -165,54 +116,54 @@ def advance(p: Tables, b: Batch, s: Runs, out: Ints) -> tuple[Runs, Ints, int]:
                         stepped += 1
                         if not _may_move(nodes, p.edge_slots, n, marks, stamp):
                             continue
-                        if w + nodes[n, FAN] > len(waiting):
-                            waiting = taller(waiting, w + nodes[n, FAN])
-                        most = nodes[n, EDGE_TO] - nodes[n, EDGE_FROM]
+                        if w + nodes[n, tables.FAN] > len(waiting):
+                            waiting = taller(waiting, w + nodes[n, tables.FAN])
+                        most = nodes[n, tables.EDGE_TO] - nodes[n, tables.EDGE_FROM]
                         if count + most > len(out):
                             out = taller(out, count + most)
                         w, count = _step(
                             p, b, rows, this, n, e, now, marks, stamp, lo, hi, waiting, w, out, count, work, stack
                         )
             work[:] = 0
-            work[HANDLES : p.cells_at] = -1
-            work[T0], work[T1], work[HANDLES] = b.t0[e], now, e
+            work[tables.HANDLES : p.cells_at] = -1
+            work[tables.T0], work[tables.T1], work[tables.HANDLES] = b.t0[e], now, e
             for h in range(lo - 1, hi):
                 if h < lo:
                     s_lo, s_hi = free_from[stream], free_from[stream + 1]
                 elif roles[hits[h]] & 2:
-                    s_lo, s_hi = slots[hits[h], START_FROM], slots[hits[h], START_TO]
+                    s_lo, s_hi = slots[hits[h], tables.START_FROM], slots[hits[h], tables.START_TO]
                 else:
                     continue
                 for i in range(s_lo, s_hi):
-                    pc = starts[i, EDGE_PROGRAM]
+                    pc = starts[i, tables.EDGE_PROGRAM]
                     if pc >= 0 and not holds(p.code, pc, waiting, 0, work, b, e, now, marks, stamp, stack, p.cells_at):
                         continue
-                    more = starts[i, EDGE_STATE_TO] - starts[i, EDGE_STATE_FROM]
+                    more = starts[i, tables.EDGE_STATE_TO] - starts[i, tables.EDGE_STATE_FROM]
                     if w + more > len(waiting):
                         waiting = taller(waiting, w + more)
                     if count == len(out):
                         out = taller(out, 0)
                     w, count = _emit(p, b, starts, i, work, now, waiting, w, out, count, marks, stamp, stack)
-        if scalars[TIED] == 1:
+        if scalars[tables.TIED] == 1:
             if w > 1:
                 kept = unique(waiting, 0, w)
-                scalars[SAME] += w - kept
+                scalars[tables.SAME] += w - kept
                 w = kept
             if count - out_before > 1:
                 count = unique(out, out_before, count)
         for i in range(n_affected):
             remove(rows, heads, s.lists, scalars, affected[i])
-        scalars[KILLED] += n_affected
+        scalars[tables.KILLED] += n_affected
         if w > 0:
             if is_full(p, s, w):
                 s = room(p, s, w)
             file_runs(nodes, groups, p.quotas, b.cells, b.defined, s, waiting, w)
-        if scalars[HEAP] > 0:
+        if scalars[tables.HEAP] > 0:
             s, waiting, out, count = _fire(p, b, s, now, waiting, out, count, work, marks, stack)
         at = until
-    scalars[TOUCHED] += touched
-    scalars[STEPPED] += stepped
-    scalars[EXPIRED] += expired
+    scalars[tables.TOUCHED] += touched
+    scalars[tables.STEPPED] += stepped
+    scalars[tables.EXPIRED] += expired
     return s, out, count
 
 
@@ -231,12 +182,12 @@ def _marks(hit_from: Ints) -> Ints:
 @njit(cache=True)
 def _may_move(nodes: Ints, edge_slots: Ints, n: int, marks: Ints, stamp: int) -> bool:
     """Can an affected run do anything but die? Most die, and the slots of a few edges tell."""
-    if nodes[n, KIND] != NEXT_STEP:
-        return bool(nodes[n, KIND] == FOLD_STEP)
-    only = nodes[n, ONLY_SLOT]
-    if only != SEVERAL:
+    if nodes[n, tables.KIND] != tables.NEXT_STEP:
+        return bool(nodes[n, tables.KIND] == tables.FOLD_STEP)
+    only = nodes[n, tables.ONLY_SLOT]
+    if only != tables.SEVERAL:
         return bool(only < 0 or marked(marks, stamp, only))
-    lo, hi = nodes[n, EDGE_FROM], nodes[n, EDGE_TO]
+    lo, hi = nodes[n, tables.EDGE_FROM], nodes[n, tables.EDGE_TO]
     if hi - lo > _FEW:
         return True
     for edge in range(lo, hi):
@@ -269,27 +220,29 @@ def _step(
     """The forward and rebind edges of an affected run; there is room for what it can make."""
     for c in range(p.width):
         work[c] = rows[r, c]
-    work[T1] = now
-    work[HANDLES + p.nodes[n, PLACE]] = e
-    if p.nodes[n, KIND] == FOLD_STEP:
-        if p.nodes[n, KEEP_SLOT] >= 0 and not marked(marks, stamp, p.nodes[n, KEEP_SLOT]):
+    work[tables.T1] = now
+    work[tables.HANDLES + p.nodes[n, tables.PLACE]] = e
+    if p.nodes[n, tables.KIND] == tables.FOLD_STEP:
+        if p.nodes[n, tables.KEEP_SLOT] >= 0 and not marked(marks, stamp, p.nodes[n, tables.KEEP_SLOT]):
             return w, count
-        if not holds(p.code, p.nodes[n, KEEP], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at):
+        if not holds(p.code, p.nodes[n, tables.KEEP], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at):
             return w, count
-        for a in range(p.nodes[n, ACC_FROM], p.nodes[n, ACC_TO]):
-            if p.accs[a, ACC_OPERAND] >= 0:
-                execute(p.code, p.accs[a, ACC_OPERAND], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at)
+        for a in range(p.nodes[n, tables.ACC_FROM], p.nodes[n, tables.ACC_TO]):
+            if p.accs[a, tables.ACC_OPERAND] >= 0:
+                execute(
+                    p.code, p.accs[a, tables.ACC_OPERAND], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at
+                )
             accumulate(p.accs, a, work, stack)
         for c in range(p.width):
             waiting[w, c] = work[c]
-        waiting[w, NODE] = n
+        waiting[w, tables.NODE] = n
         w += 1
-    e_lo, e_hi = p.nodes[n, EDGE_FROM], p.nodes[n, EDGE_TO]
+    e_lo, e_hi = p.nodes[n, tables.EDGE_FROM], p.nodes[n, tables.EDGE_TO]
     if e_hi - e_lo <= 4 * (hi - lo) + 4:
         for edge in range(e_lo, e_hi):
             slot = p.edge_slots[edge]
             if (slot < 0 or marked(marks, stamp, slot)) and holds(
-                p.code, p.edges[edge, EDGE_PROGRAM], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at
+                p.code, p.edges[edge, tables.EDGE_PROGRAM], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at
             ):
                 w, count = _emit(p, b, p.edges, edge, work, now, waiting, w, out, count, marks, stamp, stack)
         return w, count
@@ -305,7 +258,9 @@ def _step(
                 right = middle
         edge = left
         while edge < e_hi and p.edge_slots[edge] == slot:
-            if holds(p.code, p.edges[edge, EDGE_PROGRAM], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at):
+            if holds(
+                p.code, p.edges[edge, tables.EDGE_PROGRAM], rows, r, work, b, e, now, marks, stamp, stack, p.cells_at
+            ):
                 w, count = _emit(p, b, p.edges, edge, work, now, waiting, w, out, count, marks, stamp, stack)
             edge += 1
     return w, count
@@ -328,19 +283,19 @@ def _emit(
     stack: Ints,
 ) -> tuple[int, int]:
     """A run arrives at the target of an edge: it is accepted there, and waits in each of its states."""
-    if edges[edge, EDGE_ACCEPTS] > 0:
+    if edges[edge, tables.EDGE_ACCEPTS] > 0:
         for c in range(p.width):
             out[count, c] = work[c]
-        out[count, NODE] = edges[edge, EDGE_TARGET]
+        out[count, tables.NODE] = edges[edge, tables.EDGE_TARGET]
         count += 1
-    for n in range(edges[edge, EDGE_STATE_FROM], edges[edge, EDGE_STATE_TO]):
+    for n in range(edges[edge, tables.EDGE_STATE_FROM], edges[edge, tables.EDGE_STATE_TO]):
         for c in range(p.width):
             waiting[w, c] = work[c]
-        waiting[w, NODE] = n
-        if p.nodes[n, KIND] == FOLD_STEP:
-            for a in range(p.nodes[n, ACC_FROM], p.nodes[n, ACC_TO]):
+        waiting[w, tables.NODE] = n
+        if p.nodes[n, tables.KIND] == tables.FOLD_STEP:
+            for a in range(p.nodes[n, tables.ACC_FROM], p.nodes[n, tables.ACC_TO]):
                 begin(p.accs, a, waiting[w])
-                pc = p.accs[a, ACC_START]
+                pc = p.accs[a, tables.ACC_START]
                 if pc >= 0:
                     execute(p.code, pc, waiting, w, waiting[w], b, -1, now, marks, stamp, stack, p.cells_at)
                     accumulate(p.accs, a, waiting[w], stack)
@@ -364,25 +319,25 @@ def _fire(
     """ABSENT's runs whose deadlines are up to `limit` come out, each deadline an epoch: what they waited for did not
     happen. No event has come in, so no static predicate holds."""
     scalars = s.scalars
-    while scalars[HEAP] > 0 and s.heap[0, 0] <= limit:
+    while scalars[tables.HEAP] > 0 and s.heap[0, 0] <= limit:
         due, w = s.heap[0, 0], 0
         rows, heap = s.rows, s.heap
-        while scalars[HEAP] > 0 and heap[0, 0] == due:
+        while scalars[tables.HEAP] > 0 and heap[0, 0] == due:
             r, born = heap[0, 1], heap[0, 2]
             pop(heap, scalars)
-            if rows[r, BORN] != born:
+            if rows[r, tables.BORN] != born:
                 continue
-            n = rows[r, NODE]
+            n = rows[r, tables.NODE]
             work[:] = rows[r]
-            work[T1] = due
-            work[HANDLES + p.nodes[n, PLACE]] = -1
-            if w + p.nodes[n, FAN] > len(waiting):
-                waiting = taller(waiting, w + p.nodes[n, FAN])
-            most = p.nodes[n, EDGE_TO] - p.nodes[n, EDGE_FROM]
+            work[tables.T1] = due
+            work[tables.HANDLES + p.nodes[n, tables.PLACE]] = -1
+            if w + p.nodes[n, tables.FAN] > len(waiting):
+                waiting = taller(waiting, w + p.nodes[n, tables.FAN])
+            most = p.nodes[n, tables.EDGE_TO] - p.nodes[n, tables.EDGE_FROM]
             if count + most > len(out):
                 out = taller(out, count + most)
-            for edge in range(p.nodes[n, EDGE_FROM], p.nodes[n, EDGE_TO]):
-                pc = p.edges[edge, EDGE_PROGRAM]
+            for edge in range(p.nodes[n, tables.EDGE_FROM], p.nodes[n, tables.EDGE_TO]):
+                pc = p.edges[edge, tables.EDGE_PROGRAM]
                 if holds(p.code, pc, rows, r, work, b, -1, due, marks, -1, stack, p.cells_at):
                     w, count = _emit(p, b, p.edges, edge, work, due, waiting, w, out, count, marks, -1, stack)
             remove(rows, s.heads, s.lists, scalars, r)

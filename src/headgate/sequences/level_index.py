@@ -17,7 +17,7 @@ from headgate.sequences.distinct import distinct, positions
 from headgate.sequences.index import Layout, Numbered, Programs, number
 from headgate.sequences.match_rows import Output
 from headgate.sequences.memory import Lists
-from headgate.sequences.merging import DYNAMIC, PLACE, SLOT, STREAM, MergedAutomata, Merger, Slots
+from headgate.sequences.merging import DYNAMIC, NOTHING, PLACE, SLOT, STREAM, MergedAutomata, Merger, Slots
 from headgate.sequences.parameterized import plain
 from headgate.sequences.pending.pairs import JointPredicates, joint_predicates
 from headgate.sequences.predicates import event_paths
@@ -197,9 +197,9 @@ def _level(
     if options.kernel:
         slow = programs.troubles(compiled, producers)
     slower = np.array(sorted(slow), np.int64)
+    merged = (compiled, NOTHING)
     if slow:
-        compiled = merger.merge(np.setdiff1d(everyone, slower))
-    merged = (compiled, merger.merge(slower))
+        merged = (merger.merge(np.setdiff1d(everyone, slower)), merger.merge(slower))
     _ask_columns(producers, slower, streams, spines, layout)
     rows = [m.states for m in merged] + [m.targets[m.targets[:, PLACE] == 0] for m in merged]
     waiting = np.concatenate([r[r[:, SLOT] < 0, STREAM] for r in rows])
@@ -208,7 +208,7 @@ def _level(
         streams,
         layout,
         tuple(level.unions),
-        number(compiled, merger, programs, producers, len(streams)),
+        number(merged[0], merger, programs, producers, len(streams)),
         producers,
         slow,
         _statics(merger.slots, spines, layout, static),

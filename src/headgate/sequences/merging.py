@@ -96,6 +96,15 @@ def _folds(steps: Sequence[Step]) -> Folds:
     return tuple((place, s.accumulators) for place, s in enumerate(steps, start=1) if s.accumulators)
 
 
+NOTHING = MergedAutomata(
+    np.zeros((0, BOUND + 1), np.int64),
+    np.zeros((0, JOINT + 1), np.int64),
+    np.zeros(1, np.int64),
+    np.zeros(0, np.int64),
+    (),
+)
+
+
 class Slots:
     """The static predicates of a level, each once, as rows of stream, predicate and mode. `Hits` of the static pass name
     them by number."""
@@ -202,9 +211,8 @@ class Merger:
         order = np.argsort(target, kind="stable")
         accept_from = np.searchsorted(target[order], np.arange(sum(map(len, targets)) + 1))
         self._settle(states, targets, own_bounds, edge_bounds, np.diff(accept_from) > 0)
-        empty = np.zeros((0, BOUND + 1), np.int64)
         return MergedAutomata(
-            np.concatenate([empty, *states]),
+            np.concatenate([NOTHING.states, *states]),
             np.concatenate(targets),
             accept_from,
             chosen[order],
@@ -323,6 +331,8 @@ class Merger:
         """The parts of predicates at a place. `leaves`: they are those of forward edges."""
         table = self._table.predicates
         found = _Columns(len(numbers))
+        if not numbers.any() and not (mode == _TOTAL).any():
+            return found
         rest = [np.zeros(len(numbers), np.int64) if c is None else c for c in (absent, outline, starts)]
         group, first = distinct(table.skeleton[numbers], stream, mode, *rest)
         for at, which in zip(first.tolist(), positions(group, len(first)), strict=True):

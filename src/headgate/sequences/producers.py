@@ -43,8 +43,6 @@ class Producers(Sequence[Producer]):
         return len(self.kind)
 
     def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
         kind, mine = self.kinds[int(self.kind[at])], int(self.subscription[at])
         return Producer(
             self.spines[int(self.spine[at])],

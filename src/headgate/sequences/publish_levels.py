@@ -21,7 +21,7 @@ from headgate.errors import PlanError
 from headgate.schema import Kind, Schema
 from headgate.sequences.algebra import simplify
 from headgate.sequences.automaton import QUOTA
-from headgate.sequences.spine import Merged, Source, Spine, publish_order
+from headgate.sequences.spine import Merged, Source, Spine, publish_order, reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,22 @@ class Subscription:
     missing: str = "null"
     quota: int = QUOTA
     since: int | None = None
+
+
+def publishers(subscription: Subscription, others: Iterable[Subscription]) -> list[Subscription]:
+    """Those whose output a subscription reads, directly or through others."""
+    makers: dict[str, list[Subscription]] = {}
+    for other in others:
+        if other.spine.publish is not None and other.name != subscription.name:
+            makers.setdefault(other.spine.publish, []).append(other)
+    found: dict[str, Subscription] = {}
+    waiting = [subscription]
+    while waiting:
+        for maker in (m for stream in reads(waiting.pop().spine) for m in makers.get(stream, ())):
+            if maker.name not in found:
+                found[maker.name] = maker
+                waiting.append(maker)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,9 +208,10 @@ class Shapes:
         outline, predicates = group.outline, table.predicates
         added = np.array(group.added, np.int64).reshape(len(group.texts), len(outline.known))
         codes = self._codes(group, added, table)
+        used = {n: outline.added[n] for n in np.unique(added).tolist()}
         nodes = np.empty((len(added), len(outline.own)), np.int64)
         for at, own in enumerate(outline.own):
-            for which, parts in self._combined(added, [a.conjuncts.get(at) for a in outline.added]):
+            for which, parts in _combined(added, {n: a.conjuncts[at] for n, a in used.items() if at in a.conjuncts}):
                 made = self._join([own, *parts])
                 if made.tokens:
                     nodes[which, at] = predicates.rows(
@@ -220,34 +221,24 @@ class Shapes:
                     nodes[which, at] = predicates.add(made.skeleton)
         starts = np.empty((len(added), len(outline.spine.steps)), np.int64)
         for at, step in enumerate(outline.spine.steps):
-            for which, more in self._combined(added, [a.starts.get(at) for a in outline.added]):
+            for which, more in _combined(added, {n: a.starts[at] for n, a in used.items() if at in a.starts}):
                 begin = {path: start for known in (step.starts, *more) for path, start in known.items()}
                 starts[which, at] = table.add_starts(begin)
         return table.extend(table.add_outline(outline.spine), nodes, starts)
-
-    def _combined(self, added: Ints, given: Sequence[T | None]) -> Iterator[tuple[Ints, list[T]]]:
-        """The texts that have the same of what is given, and what they have, in the order of their predicates."""
-        has = np.array([g is not None for g in given], np.bool_)
-        rows = np.where(has[added], added, -1) if len(given) else added
-        known = [j for j in range(rows.shape[1]) if (rows[:, j] >= 0).any()]
-        nothing = np.zeros(len(rows), np.int64)
-        number, first = distinct(nothing, *(rows[:, j] for j in known))
-        for at, which in zip(first.tolist(), positions(number, len(first)), strict=True):
-            yield which, [found for j in known if (n := rows[at, j]) >= 0 and (found := given[n]) is not None]
 
     def _codes(self, group: _Group, added: Ints, table: SpineTable) -> dict[int, Ints]:
         """By the number of a literal: the code of its value in each text that has it."""
         found: dict[int, Ints] = {}
         memory: dict[Callable[[str], Any], _Codes] = {}
         for j in range(added.shape[1]):
-            for rows in positions(added[:, j], int(added[:, j].max()) + 1):
-                if not len(rows):
-                    continue
+            number, first = distinct(added[:, j])
+            for rows in positions(number, len(first)):
                 which = rows.tolist()
+                literals = list(zip(*[group.literals[r][j] for r in which], strict=True))
                 for i, convert in group.pieces[which[0]][j].loose:
                     codes = memory.setdefault(convert, _Codes(convert, table))
                     column = found.setdefault(j << PIECE | i, np.zeros(len(added), np.int64))
-                    column[rows] = [codes[group.literals[r][j][i]] for r in which]
+                    column[rows] = [codes[raw] for raw in literals[i]]
         return found
 
     def _resolved(self, tokens: Tokens) -> Spine:
@@ -325,6 +316,18 @@ class Shapes:
             problems: list[LanguageError] = [tokens.error(p) for p in scoped.problems]
             raise LanguageErrors(problems)
         return scoped.spine
+
+
+def _combined(added: Ints, given: Mapping[int, T]) -> Iterator[tuple[Ints, list[T]]]:
+    """The texts whose predicates, by number, are given the same, and what they are given, in the order of these."""
+    if not given:
+        yield np.arange(len(added)), []
+        return
+    rows = np.where(np.isin(added, list(given)), added, -1)
+    known = [j for j in range(rows.shape[1]) if (rows[:, j] >= 0).any()]
+    number, first = distinct(np.zeros(len(rows), np.int64), *(rows[:, j] for j in known))
+    for at, which in zip(first.tolist(), positions(number, len(first)), strict=True):
+        yield which, [given[n] for n in rows[at, known].tolist() if n >= 0]
 
 
 def _leaf(tokens: Tokens, form: _Form, numbers: Mapping[int, int] | None = None) -> Callable[[Hole], Any]:

@@ -194,8 +194,6 @@ class SubscriptionTable(Sequence[Subscription]):
         return len(self.names)
 
     def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(len(self)))]
         if at >= len(self):
             raise IndexError(at)
         spine, mode = self.spines[int(self.spine[at])], MODES[int(self.mode[at])]

@@ -6,39 +6,10 @@ import numpy as np
 from numba import njit
 
 from headgate.predicates.programs.kernels import END, STACK
+from headgate.sequences import tables
 from headgate.sequences.programs.kernels import DECIDED, holds, mark, marked
 from headgate.sequences.runs.kernels import bucket_of
-from headgate.sequences.tables import (
-    ABSENT_STEP,
-    EDGE_FROM,
-    EDGE_PROGRAM,
-    EDGE_TO,
-    FOLD_STEP,
-    GROUP,
-    GROUP_COLUMN,
-    GROUP_FROM,
-    GROUP_TO,
-    HANDLES,
-    KEEP,
-    KEEP_SLOT,
-    KEY,
-    KEYED,
-    KIND,
-    MASK,
-    NEXT,
-    NODE,
-    PLACE,
-    START_FROM,
-    START_TO,
-    T0,
-    T1,
-    THETA,
-    UNTIL,
-    Batch,
-    Ints,
-    Runs,
-    Tables,
-)
+from headgate.sequences.tables import Batch, Ints, Runs, Tables
 
 SETTLED, OPEN, WANTED = 0, 1, 2
 """What is known of a slot on this event: all there is to know, nothing yet, or that it should be asked now."""
@@ -61,16 +32,16 @@ def useful(p: Tables, b: Batch, s: Runs, e: int, holding: Ints, waiting: Ints, s
         state[slot] = OPEN
     stack = np.zeros((STACK, 2), np.int64)
     work = np.zeros(p.width, np.int64)
-    work[HANDLES : p.cells_at] = -1
-    work[T0], work[T1], work[HANDLES] = b.t0[e], b.t1[e], e
+    work[tables.HANDLES : p.cells_at] = -1
+    work[tables.T0], work[tables.T1], work[tables.HANDLES] = b.t0[e], b.t1[e], e
     stream = b.stream[e]
     for i in range(-1, len(holding) + len(waiting)):
         slot = -1 if i < 0 else _nth(holding, waiting, i)
         lo, hi = p.free_from[stream], p.free_from[stream + 1]
         if slot >= 0:
-            lo, hi = p.slots[slot, START_FROM], p.slots[slot, START_TO]
+            lo, hi = p.slots[slot, tables.START_FROM], p.slots[slot, tables.START_TO]
         for start in range(lo, hi):
-            program = p.starts[start, EDGE_PROGRAM]
+            program = p.starts[start, tables.EDGE_PROGRAM]
             if _waits(p.code, program, state):
                 _want(p.code, program, state)
             elif (
@@ -83,7 +54,7 @@ def useful(p: Tables, b: Batch, s: Runs, e: int, holding: Ints, waiting: Ints, s
         slot = -1 if i < 0 else _nth(holding, waiting, i)
         lo, hi = p.open_from[stream], p.open_from[stream + 1]
         if slot >= 0:
-            lo, hi = p.slots[slot, GROUP_FROM], p.slots[slot, GROUP_TO]
+            lo, hi = p.slots[slot, tables.GROUP_FROM], p.slots[slot, tables.GROUP_TO]
         for g in range(lo, hi):
             _ask_group(p, b, s, g, slot, e, holding, waiting, marks, state, stamp, work, stack)
 
@@ -135,22 +106,22 @@ def _ask_group(
 ) -> None:
     """The runs of a group that this event may affect; `slot` is the static part of their theta."""
     rows, now = s.rows, b.t1[e]
-    bucket, key = bucket_of(p.groups, b.cells, b.defined, g, e, s.scalars[MASK])
+    bucket, key = bucket_of(p.groups, b.cells, b.defined, g, e, s.scalars[tables.MASK])
     if bucket < 0:
         return
     r = s.heads[bucket]
     while r >= 0:
         here = r
-        r = rows[r, NEXT]
-        n = rows[here, NODE]
-        if p.nodes[n, GROUP] != g or not (
-            p.groups[g, GROUP_COLUMN] < 0 or (rows[here, KEYED] == 1 and rows[here, KEY] == key)
+        r = rows[r, tables.NEXT]
+        n = rows[here, tables.NODE]
+        if p.nodes[n, tables.GROUP] != g or not (
+            p.groups[g, tables.GROUP_COLUMN] < 0 or (rows[here, tables.KEYED] == 1 and rows[here, tables.KEY] == key)
         ):
             continue
-        kind = p.nodes[n, KIND]
-        if now > rows[here, UNTIL] or b.t0[e] <= rows[here, T1]:
+        kind = p.nodes[n, tables.KIND]
+        if now > rows[here, tables.UNTIL] or b.t0[e] <= rows[here, tables.T1]:
             continue
-        theta = p.nodes[n, THETA]
+        theta = p.nodes[n, tables.THETA]
         ready = not _waits(p.code, theta, state)
         if ready and not holds(p.code, theta, rows, here, work, b, e, now, marks, stamp, stack, p.cells_at):
             continue
@@ -159,10 +130,10 @@ def _ask_group(
             return
         if not ready:
             _want(p.code, theta, state)
-        elif kind != ABSENT_STEP:
+        elif kind != tables.ABSENT_STEP:
             work[:] = rows[here]
-            work[T1] = now
-            work[HANDLES + p.nodes[n, PLACE]] = e
+            work[tables.T1] = now
+            work[tables.HANDLES + p.nodes[n, tables.PLACE]] = e
             _ask_edges(p, b, rows, here, n, e, holding, waiting, marks, state, stamp, work, stack)
 
 
@@ -183,9 +154,9 @@ def _ask_edges(
     stack: Ints,
 ) -> None:
     """An affected run: its rebind edge first, then its forward edges, which are sorted by slot, TRUE first."""
-    now, fold = b.t1[e], p.nodes[n, KIND] == FOLD_STEP
+    now, fold = b.t1[e], p.nodes[n, tables.KIND] == tables.FOLD_STEP
     if fold:
-        slot, keep = p.nodes[n, KEEP_SLOT], p.nodes[n, KEEP]
+        slot, keep = p.nodes[n, tables.KEEP_SLOT], p.nodes[n, tables.KEEP]
         if slot >= 0 and state[slot] != SETTLED:
             state[slot] = WANTED
             return
@@ -196,10 +167,10 @@ def _ask_edges(
             return
         if not holds(p.code, keep, rows, r, work, b, e, now, marks, stamp, stack, p.cells_at):
             return
-    last = p.nodes[n, EDGE_TO]
+    last = p.nodes[n, tables.EDGE_TO]
     for i in range(-1, len(holding) + len(waiting)):
         slot = -1 if i < 0 else _nth(holding, waiting, i)
-        left, right = p.nodes[n, EDGE_FROM], last
+        left, right = p.nodes[n, tables.EDGE_FROM], last
         while left < right:
             middle = (left + right) // 2
             if p.edge_slots[middle] < slot:
@@ -207,7 +178,7 @@ def _ask_edges(
             else:
                 right = middle
         while left < last and p.edge_slots[left] == slot:
-            program = p.edges[left, EDGE_PROGRAM]
+            program = p.edges[left, tables.EDGE_PROGRAM]
             left += 1
             waits = slot >= 0 and state[slot] != SETTLED
             if _waits(p.code, program, state):

@@ -21,22 +21,8 @@ from headgate.predicates.programs.kernels import (
     operate,
     order_of,
 )
-from headgate.sequences.tables import (
-    ACC_CELL,
-    ACC_FUNCTION,
-    ACC_OPERAND,
-    AVG,
-    COUNT,
-    HANDLES,
-    LAST,
-    MAX,
-    MIN,
-    RECURRENCE,
-    STDDEV,
-    SUM,
-    T0,
-    Ints,
-)
+from headgate.sequences import tables
+from headgate.sequences.tables import Ints
 
 EVENT, BOUND, ITERATION, EVENT_DUR, BOUND_DUR, DUR, AGGREGATE, DECIDED = range(OWN, OWN + 8)
 
@@ -67,15 +53,15 @@ def marked(marks: Ints, stamp: int, slot: int) -> bool:
 def finished(function: int, row: Ints, cell: int, stack: Ints, at: int) -> None:
     """stack[at] := the value of an aggregate's cells."""
     stack[at, 0], stack[at, 1] = row[cell], row[cell + 1]
-    if function == SUM and row[cell + 3] == 0:
+    if function == tables.SUM and row[cell + 3] == 0:
         stack[at, 0] = NULL
-    elif function == AVG:
+    elif function == tables.AVG:
         if row[cell + 3] == 0:
             stack[at, 0] = NULL
         else:
             stack[at + 1, 0], stack[at + 1, 1] = INT, row[cell + 3]
             arithmetic(DIVIDE, stack, at)
-    elif function == STDDEV:
+    elif function == tables.STDDEV:
         n = row[cell + 1]
         stack[at, 0] = NULL
         if n > 1:
@@ -122,7 +108,7 @@ def execute(
             _load(b, e, a, x, stack, top)
             top += 1
         elif op == BOUND:
-            _load(b, rows[r, HANDLES + a], x, y, stack, top)
+            _load(b, rows[r, tables.HANDLES + a], x, y, stack, top)
             top += 1
         elif op == PUSH_INT:
             stack[top, 0], stack[top, 1] = INT, a
@@ -134,19 +120,19 @@ def execute(
             stack[top, 0] = NULL
             top += 1
         elif op == ITERATION:
-            handle = rows[r, HANDLES + a]
+            handle = rows[r, tables.HANDLES + a]
             if handle >= 0:
                 _load(b, handle, x, y, stack, top)
                 top += 1
                 pc += z
         elif op == DUR:
-            stack[top, 0], stack[top, 1] = INT, now - rows[r, T0] + 1
+            stack[top, 0], stack[top, 1] = INT, now - rows[r, tables.T0] + 1
             top += 1
         elif op == EVENT_DUR:
             stack[top, 0], stack[top, 1] = INT, b.t1[e] - b.t0[e] + 1
             top += 1
         elif op == BOUND_DUR:
-            handle = rows[r, HANDLES + a]
+            handle = rows[r, tables.HANDLES + a]
             stack[top, 0], stack[top, 1] = INT, b.t1[handle] - b.t0[handle] + 1
             top += 1
         elif op == AGGREGATE:
@@ -189,34 +175,34 @@ def holds(
 @njit(cache=True)
 def begin(accs: Ints, a: int, row: Ints) -> None:
     """An empty state; COUNT(*), which has no operand, is 1 at S1."""
-    c = accs[a, ACC_CELL]
-    function = accs[a, ACC_FUNCTION]
+    c = accs[a, tables.ACC_CELL]
+    function = accs[a, tables.ACC_FUNCTION]
     row[c], row[c + 1] = NULL, 0
-    if function == COUNT:
-        row[c], row[c + 1] = INT, 1 if accs[a, ACC_OPERAND] < 0 else 0
-    elif function in (SUM, AVG):
+    if function == tables.COUNT:
+        row[c], row[c + 1] = INT, 1 if accs[a, tables.ACC_OPERAND] < 0 else 0
+    elif function in (tables.SUM, tables.AVG):
         row[c], row[c + 1], row[c + 2], row[c + 3] = INT, 0, INT, 0
-    elif function == STDDEV:
+    elif function == tables.STDDEV:
         row[c], row[c + 1], row[c + 2], row[c + 3], row[c + 4], row[c + 5] = INT, 0, FLOAT, 0, FLOAT, 0
 
 
 @njit(cache=True)
 def accumulate(accs: Ints, a: int, row: Ints, stack: Ints) -> None:
     """Takes the operand from the bottom of the stack into the cells of an aggregate."""
-    c = accs[a, ACC_CELL]
-    function = accs[a, ACC_FUNCTION]
+    c = accs[a, tables.ACC_CELL]
+    function = accs[a, tables.ACC_FUNCTION]
     tag, value = stack[0, 0], stack[0, 1]
-    if function == RECURRENCE:
+    if function == tables.RECURRENCE:
         row[c], row[c + 1] = tag, _same(tag, value, stack)
         return
-    if function == COUNT:
-        if accs[a, ACC_OPERAND] < 0 or tag != NULL:
+    if function == tables.COUNT:
+        if accs[a, tables.ACC_OPERAND] < 0 or tag != NULL:
             row[c + 1] += 1
         return
     if tag == NULL:
         return
     real = np.float64(value) if tag == INT else stack[0:1, 1].view(np.float64)[0]
-    if function in (SUM, AVG):
+    if function in (tables.SUM, tables.AVG):
         row[c + 3] += 1
         if row[c] == NULL:
             return
@@ -230,7 +216,7 @@ def accumulate(accs: Ints, a: int, row: Ints, stack: Ints) -> None:
         known = np.float64(row[c + 1]) if row[c] == INT else row[c + 1 : c + 2].view(np.float64)[0]
         row[c] = FLOAT
         put(row, c + 1, known + real)
-    elif function == STDDEV:
+    elif function == tables.STDDEV:
         row[c + 1] += 1
         n = row[c + 1]
         mean = row[c + 3 : c + 4].view(np.float64)[0]
@@ -239,12 +225,12 @@ def accumulate(accs: Ints, a: int, row: Ints, stack: Ints) -> None:
         mean = mean + delta / n
         put(row, c + 3, mean)
         put(row, c + 5, spread + delta * (real - mean))
-    elif function == LAST or row[c] == NULL:
+    elif function == tables.LAST or row[c] == NULL:
         row[c], row[c + 1] = tag, _same(tag, value, stack)
-    elif function in (MIN, MAX):
+    elif function in (tables.MIN, tables.MAX):
         stack[1, 0], stack[1, 1] = row[c], row[c + 1]
         order = order_of(stack, 0, 1)
-        if (function == MIN and order < 0) or (function == MAX and order > 0):
+        if (function == tables.MIN and order < 0) or (function == tables.MAX and order > 0):
             row[c], row[c + 1] = tag, _same(tag, value, stack)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headgate.sequences import tables
 from headgate.sequences.automaton import Automaton, Edge, State, slots_of
 from headgate.sequences.kernels import advance
 from headgate.sequences.match_rows import Rows
@@ -16,28 +17,7 @@ from headgate.sequences.pending import Pending, advance_asking, ask_starts
 from headgate.sequences.pending.pairs import Pairs
 from headgate.sequences.runs.kernels import bound_events, collect, install, move_events, refile
 from headgate.sequences.stepper import Run, Stepper
-from headgate.sequences.tables import (
-    ALIVE,
-    CREATED,
-    DROPPED,
-    EXPIRED,
-    FREE,
-    FRESH,
-    HIGH,
-    KILLED,
-    LOST,
-    MASK,
-    NODE,
-    SAME,
-    SCALARS,
-    SERIAL,
-    STEPPED,
-    TIED,
-    TOUCHED,
-    Batch,
-    Ints,
-    Runs,
-)
+from headgate.sequences.tables import Batch, Ints, Runs
 
 if TYPE_CHECKING:
     from headgate.sequences.level_index import LevelIndex
@@ -58,8 +38,8 @@ class RunTable:
         self.memory = Memory(layout.columns, types, layout.texts)
         self._tables = level.numbered.tables
         self.stepper = Stepper(level.interpreted if level.slow else Automaton(), self.memory, level.joint)
-        scalars = np.zeros(SCALARS, np.int64)
-        scalars[FREE], scalars[MASK] = -1, _ROOM - 1
+        scalars = np.zeros(tables.SCALARS, np.int64)
+        scalars[tables.FREE], scalars[tables.MASK] = -1, _ROOM - 1
         self.runs = Runs(
             rows=np.zeros((64, self._tables.width), np.int64),
             heads=np.full(len(self._tables.groups) + _ROOM, -1, np.int64),
@@ -89,8 +69,8 @@ class RunTable:
             memory.cells, memory.defined, memory.t0[: memory.size], memory.t1[: memory.size], memory.stream,
             hit_from, slots, first, closed,
         )  # fmt: skip
-        mark = int(self.runs.scalars[SERIAL])
-        self.runs.scalars[FRESH] = 0
+        mark = int(self.runs.scalars[tables.SERIAL])
+        self.runs.scalars[tables.FRESH] = 0
         if pending:
             ask_starts(pending, frozenset(self._level.starting.tolist()))
             self.runs, out = advance_asking(self._tables, batch, self.runs, pending)
@@ -110,9 +90,9 @@ class RunTable:
     def _settle(self, batch: Batch, first: int, mark: int, closed: int) -> None:
         """Keeps of the new events those that runs have bound; now and then takes out what has expired."""
         scalars = self.runs.scalars
-        if scalars[ALIVE] > 2 * self._swept + _SLACK:
+        if scalars[tables.ALIVE] > 2 * self._swept + _SLACK:
             collect(self.runs, closed)
-            self._swept = int(scalars[ALIVE])
+            self._swept = int(scalars[tables.ALIVE])
         if self._level.slow:
             self.stepper.collect(closed)
         full = self.memory.size > 2 * self._compacted + _SLACK + len(batch.t1) - first
@@ -147,7 +127,7 @@ class RunTable:
         )
         self.runs = install(self._tables, batch, self.runs, waiting, count)
         # Two of them may come from one epoch of the past, so the next epoch looks for equal runs.
-        self.runs.scalars[TIED] = 1
+        self.runs.scalars[tables.TIED] = 1
 
     def copy(self) -> RunTable:
         """The same runs once more: what happens to them here does not touch those there."""
@@ -160,13 +140,13 @@ class RunTable:
 
     def waiting(self) -> Ints:
         """How many runs of the kernel wait at each state."""
-        nodes = self.runs.rows[: self.runs.scalars[HIGH], NODE]
+        nodes = self.runs.rows[: self.runs.scalars[tables.HIGH], tables.NODE]
         return np.bincount(nodes[nodes >= 0], minlength=len(self._tables.nodes))
 
     def lost(self) -> Ints:
         """How many runs of the kernel each state has lost to its quota."""
         lists = self.runs.lists
-        return lists[:, LOST] if len(lists) else np.zeros(len(self._tables.nodes), np.int64)
+        return lists[:, tables.LOST] if len(lists) else np.zeros(len(self._tables.nodes), np.int64)
 
     def newly_lost(self) -> Iterator[tuple[State, int]]:
         """The states that have lost runs to their quota since this was last asked, and how many."""
@@ -191,15 +171,15 @@ class RunTable:
         scalars = self.runs.scalars
         slow = sum(len(runs) for runs in self.stepper.runs.values())
         return {
-            "runs": int(scalars[ALIVE]) + slow,
+            "runs": int(scalars[tables.ALIVE]) + slow,
             "runs_on_slower_path": slow,
-            "created": int(scalars[CREATED]),
-            "touched": int(scalars[TOUCHED]),
-            "stepped": int(scalars[STEPPED]),
-            "left": int(scalars[KILLED]),
-            "expired": int(scalars[EXPIRED]),
-            "dropped": int(scalars[DROPPED]) + sum(self.stepper.dropped.values()),
-            "same": int(scalars[SAME]),
+            "created": int(scalars[tables.CREATED]),
+            "touched": int(scalars[tables.TOUCHED]),
+            "stepped": int(scalars[tables.STEPPED]),
+            "left": int(scalars[tables.KILLED]),
+            "expired": int(scalars[tables.EXPIRED]),
+            "dropped": int(scalars[tables.DROPPED]) + sum(self.stepper.dropped.values()),
+            "same": int(scalars[tables.SAME]),
             "slower_path": {
                 self._level.producers[i].publisher or "(nested)": why for i, why in self._level.slow.items()
             },
