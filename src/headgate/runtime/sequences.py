@@ -34,6 +34,8 @@ Restore = Callable[[Index], Session]
 ROUNDS = 64
 ATTEMPTS = 64
 """So many parts of the book are tried for one event."""
+COMPILED = 50_000
+"""So many subscriptions may be compiled again in one search, beside twice those there are; after that events are blamed."""
 SLACK = 1024
 MOST_BATCHES = 4096
 
@@ -106,6 +108,7 @@ class _Search:
         self._aside: dict[str, str] = {}
         self._problems: list[Problem] = []
         self._base = restore(index)
+        self._budget = COMPILED + 2 * len(index.names)
 
     def fed(self) -> Fed:
         for _ in range(ROUNDS):
@@ -144,10 +147,11 @@ class _Search:
         ]
 
         def attempt(some: range) -> None:
+            self._budget -= len(some)
             others = {*names[: some.start], *names[some.stop :], *self._aside}
             self._attempt(self._restore(self._without(others)), part)
 
-        guilty = culprits(len(names), attempt, error, ATTEMPTS) if len(names) > 1 else {}
+        guilty = culprits(len(names), attempt, error, ATTEMPTS) if len(names) > 1 and self._budget > 0 else {}
         if 0 < len(guilty) < len(names):
             fresh = {names[i]: f"set aside, because matching failed: {described(why)}" for i, why in guilty.items()}
             self._aside |= fresh
