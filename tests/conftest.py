@@ -4,7 +4,9 @@ Tests that take more than a second by what they do are marked slow, by measureme
 taste. Property tests take long by the number of their examples, so `--quick` draws a few of each and leaves none out: an
 engine is then still compared with its oracle.
 
-Property tests have no deadline for an example: the first one compiles kernels, and a busy machine is no defect.
+Property tests have no deadline for an example: the first one compiles kernels, and a busy machine is no defect. They draw
+the same examples in every run, so that a checkout which passed once passes again; `make nightly` is what searches, and it
+draws new ones every time.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from pathlib import Path
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-settings.register_profile("headgate", deadline=None)
-settings.load_profile("headgate")
+settings.register_profile("search", deadline=None, print_blob=True)
+settings.register_profile("repeat", settings.get_profile("search"), derandomize=True)
 
 HERE = Path(__file__).parent
 EXAMPLES = 5
@@ -59,6 +61,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--quick", action="store_true", help="few examples of each property test, some tests of each folder"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("search" if config.getoption("-m") == "nightly" else "repeat")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -485,9 +485,14 @@ def test_a_second_ontology_of_a_name_may_not_change_what_a_subscription_means(tm
     assert problem.place is not None
 
 
-def test_a_second_ontology_of_a_name_is_fine_while_no_subscription_depends_on_it(tmp_path: Path) -> None:
-    script = f"{PREFIX}{STREAM}CREATE ONTOLOGY o FROM 'o.ttl';CREATE ONTOLOGY o FROM 'other.ttl';"
-    subs = scripted(tmp_path, script, o=TTL, other=TTL.replace(":B", ":C"))
+def test_a_second_ontology_of_a_name_is_a_duplicate_also_while_nobody_depends_on_it(tmp_path: Path) -> None:
+    script = f"{PREFIX}{STREAM}CREATE ONTOLOGY o FROM 'o.ttl';"
+    with pytest.raises(LanguageErrors) as refused:
+        scripted(tmp_path, script + "CREATE ONTOLOGY o FROM 'other.ttl';", o=TTL, other=TTL.replace(":B", ":C"))
+    (problem,) = refused.value.errors
+    assert (problem.code, problem.message) == ("duplicate", "there is an ontology o already")
+    dropped = "DROP ONTOLOGY o; CREATE ONTOLOGY o FROM 'other.ttl';"
+    subs = scripted(tmp_path, script + dropped, o=TTL, other=TTL.replace(":B", ":C"))
     subs.add("b", "GRAPH { _:H a :B }").add("c", "GRAPH { _:H a :C }")
     assert matches(subs, {"doc": "_:H a <http://example.com/A> ."}) == ["c"]
 

@@ -146,6 +146,18 @@ def test_a_websocket_resumes_from_the_last_number(broker: Running) -> None:
             socket.recv(30)
 
 
+def test_a_websocket_may_be_quiet_for_longer_than_a_request_may(broker: Running) -> None:
+    with broker.client() as client:
+        mine = client.subscribe("vol > 450", stream="stock")
+    at = f"{broker.url.replace('http', 'ws')}/v1/subscriptions/{mine.id}/socket"
+    with connect(at) as socket:
+        socket.send(json.dumps({"ticket": mine.ticket, "since": 0}))
+        with pytest.raises(TimeoutError):
+            socket.recv(2 * broker.broker.settings.idle_seconds)
+        publish(broker, 451)
+        assert json.loads(socket.recv(30))["data"]["vol"] == 451
+
+
 def test_a_webhook_gets_signed_bodies(broker: Running) -> None:
     with receiving() as receiver:
         mine = hooked(broker, receiver.url, "vol = 501")

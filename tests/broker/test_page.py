@@ -68,8 +68,8 @@ class Page:
         self._browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", self.one(id))
         self.one(id).click()
 
-    def fewer(self, rows: int) -> bool:
-        return len(self.all("#mine tr")) < rows
+    def has_rows(self, rows: int) -> bool:
+        return len(self.all("#mine tr")) == rows
 
     def complaints(self) -> list[str]:
         driver: Any = self._browser
@@ -118,9 +118,36 @@ def test_the_whole_round_on_the_page(broker: Running, browser: webdriver.Chrome,
     for _ in range(2):
         before = len(page.all("#mine tr"))
         browser.execute_script("arguments[0].click()", page.all("#mine button[aria-label^=Unsubscribe]")[0])
-        page.until(partial(page.fewer, before), "one row less")
+        page.until(partial(page.has_rows, before - 1), "one row less")
     assert page.all("#mine tr") == []
     assert page.complaints() == []
+
+
+def test_the_page_shows_every_match_of_two_subscriptions(broker: Running, browser: webdriver.Chrome) -> None:
+    page = Page(browser, broker.url)
+    Select(page.one("stream")).select_by_visible_text("stock")
+    for rows, text in enumerate(("vol > 900", "vol > 901 OR vol > 900"), 1):
+        page.write("text", text)
+        page.until(lambda: page.one("problems").text == "no mistakes", "the check")
+        page.click("do-subscribe")
+        page.until(partial(page.has_rows, rows), "the row")
+    page.write("event", str([{"vol": 901 + n} for n in range(10)]).replace("'", '"'))
+    page.click("do-publish")
+    page.until(lambda: len(page.all("#feed li")) >= 20, "all matches")
+    assert len(page.all("#feed li")) == 20
+    assert page.texts("#mine .count") == ["10", "10"]
+
+
+def test_the_page_shows_an_event_that_cannot_be_matched_and_why(broker: Running, browser: webdriver.Chrome) -> None:
+    with broker.client() as client:
+        client.subscribe("price < 100", stream="stock")
+    page = Page(browser, broker.url)
+    Select(page.one("stream")).select_by_visible_text("stock")
+    page.write("event", '{"price": "abc"}')
+    page.click("do-publish")
+    said = "1 cannot be matched: price: the text 'abc' is not a DOUBLE"
+    page.until(lambda: said in page.one("published").text, "the answer")
+    page.until(lambda: any("is not a DOUBLE" in t and '"abc"' in t for t in page.texts("#errors li")), "the error")
 
 
 def test_the_page_asks_nobody_else(broker: Running) -> None:

@@ -104,9 +104,10 @@ def test_a_body_without_a_length_is_cut_off_when_it_is_too_large(broker: Running
 
 
 def raw(broker: Running, text: bytes) -> bytes:
-    """What the broker says to a client that then sends nothing more."""
+    """What the broker says, until it closes the connection, to a client that then sends nothing more."""
     at = urlsplit(broker.url)
-    with socket.create_connection((at.hostname, at.port), timeout=30) as connection:
+    # Less than the 30 seconds for which an idle connection is kept.
+    with socket.create_connection((at.hostname, at.port), timeout=20) as connection:
         connection.sendall(text)
         said = b""
         while part := connection.recv(65536):
@@ -114,15 +115,36 @@ def raw(broker: Running, text: bytes) -> bytes:
         return said
 
 
+def partial_post(path: str) -> bytes:
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+    return head.encode() + b'{"vol"'
+
+
 def test_a_body_that_dribbles_is_cut_off(broker: Running) -> None:
-    head = f"POST {EVENTS} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
-    said = raw(broker, head.encode() + b'{"vol"')
+    said = raw(broker, partial_post(EVENTS))
     assert said.startswith(b"HTTP/1.1 408")
     assert b"nothing came for 1 seconds" in said
+    assert b"connection: close" in said.lower()
 
 
 def test_headers_that_dribble_are_cut_off(broker: Running) -> None:
     assert raw(broker, b"GET /healthz HTTP/1.1\r\nHost") == b""
+
+
+def test_a_body_that_dribbles_after_an_early_answer_is_cut_off(broker: Running) -> None:
+    assert raw(broker, partial_post("/v1/streams/nowhere/events")).startswith(b"HTTP/1.1 404")
+
+
+def test_headers_that_dribble_in_a_later_request_are_cut_off(broker: Running) -> None:
+    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    at = urlsplit(broker.url)
+    with socket.create_connection((at.hostname, at.port), timeout=20) as connection:
+        connection.sendall(whole)
+        said = b""
+        while not said.endswith(b'"alive"}'):
+            said += connection.recv(65536)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost")
+        assert connection.recv(65536) == b""
 
 
 def test_an_unknown_stream_is_not_published_to(broker: Running) -> None:

@@ -141,11 +141,18 @@ def test_a_path_through_a_value_that_is_no_object_is_rejected() -> None:
     assert decoded.rows.tolist() == [2]
 
 
-def test_only_needed_paths_are_decoded_plus_not_null_and_time() -> None:
+def test_of_a_typed_table_only_needed_paths_are_decoded_plus_not_null_and_time() -> None:
     schema = Schema.of("s", {"a": "bigint", "b": "bigint", "c": "bigint"}, time="at", not_null=["b"])
-    decoded = decode([{"a": "bad", "b": 1, "c": 2}], schema, needs=[("c",)])
+    decoded = decode(pa.table({"a": [1], "b": [1], "c": [2]}), schema, needs=[("c",)])
     assert set(decoded.columns.columns) == {("b",), ("c",), ("at",)}
     assert decoded.rejected == ()
+
+
+def test_a_declared_attribute_must_fit_whether_or_not_it_is_needed() -> None:
+    schema = Schema.of("s", {"a": "bigint", "c": "bigint"})
+    assert [r.event for r in decode([{"a": "bad", "c": 2}, {"c": 3}], schema, needs=[("c",)]).rejected] == [0]
+    opened = Schema.of("s", {"a": "bigint", "c": "bigint"}, declared=False)
+    assert decode([{"a": "bad", "c": 2}], opened, needs=[("c",)]).rejected == ()
 
 
 def test_a_not_null_attribute_that_is_missing_rejects_the_event() -> None:

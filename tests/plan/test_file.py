@@ -58,7 +58,7 @@ def test_a_plan_of_another_format_is_refused(tmp_path: Path) -> None:
     raw = bytearray((tmp_path / "p").read_bytes())
     raw[len(MAGIC)] = 99
     (tmp_path / "p").write_bytes(raw)
-    with pytest.raises(PlanError, match="has plan format 99, this version reads 3"):
+    with pytest.raises(PlanError, match="has plan format 99, this version reads 4"):
         Plan.open(tmp_path / "p")
 
 

@@ -152,9 +152,18 @@ def test_without_bad_events_the_collected_errors_are_empty() -> None:
     assert errors.column_names == ["stream", "event", "subscriptions", "concerned", "code", "reason", "text"]
 
 
-def test_an_attribute_that_no_subscription_reads_cannot_spoil_an_event() -> None:
-    made = Subscriptions().stream("s", {"x": "bigint", "y": "bigint"}).add("a", "x > 0")
-    assert pairs(made.compile().match([{"x": 1, "y": "not a number"}])) == [(0, "a")]
+@pytest.mark.parametrize("another", ["x > 5", "y > 5"])
+def test_what_another_subscription_reads_does_not_decide_which_events_take_part(another: str) -> None:
+    made = Subscriptions().stream("s", {"x": "bigint", "y": "bigint"}).add("a", "x > 0").add("b", another)
+    matches, errors = made.compile().match([{"x": 1, "y": "not a number"}, {"x": 1}], errors="collect")
+    assert pairs(matches) == [(1, "a")]
+    assert errors.column("event").to_pylist() == [0]
+
+
+def test_a_column_of_a_table_that_has_its_declared_type_is_read_only_if_it_is_needed() -> None:
+    made = Subscriptions().stream("s", {"x": "bigint", "y": "bigint", "z": "bigint"}).add("a", "x > 0").compile()
+    part = made.session().decode("s", pa.table({"x": [1], "y": [2], "z": ["3"]}))
+    assert set(part.columns.columns) == {("x",), ("z",)}
 
 
 @pytest.mark.parametrize(

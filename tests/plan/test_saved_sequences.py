@@ -17,7 +17,7 @@ import headgate as hg
 from headgate import Plan, PlanError
 from headgate.errors import HeadgateError
 from headgate.language import parser
-from headgate.sequences import automaton, shapes
+from headgate.sequences import merging, shapes
 from headgate.sequences.index import _Numbering
 
 STOCK = {"name": "string", "price": "double", "vol": "bigint", "at": "bigint"}
@@ -66,7 +66,7 @@ def test_opening_and_matching_call_neither_parser_nor_compiler(tmp_path: Path, m
     monkeypatch.setattr(parser, "_reduce", refused)
     monkeypatch.setattr(parser, "template", refused)
     monkeypatch.setattr(shapes.Shapes, "spine", refused)
-    monkeypatch.setattr(automaton.Automaton, "add", refused)
+    monkeypatch.setattr(merging.Merger, "merge", refused)
     monkeypatch.setattr(_Numbering, "build", refused)
     assert Plan.open(tmp_path / "p", [is_even]).match({"stock": EVENTS}).equals(found)
 

@@ -182,6 +182,27 @@ def test_what_collect_gives_is_compared_by_its_elements() -> None:
     assert found == [(2, {"g": ["b", "a"]})]
 
 
+@pytest.mark.parametrize("braces", ["{%s, TRUE, COLLECT(n) AS g}", "{TRUE, %s, COLLECT(n) AS g}"])
+@pytest.mark.parametrize(
+    ("predicate", "last"),
+    [
+        ("$.g = $2.n - 1", 2),
+        ("$2.n - 1 = $.g", 2),
+        ("NOT $.g > 1", 1),
+        ("$.g IN (2, 7)", None),
+        ("$.g IS NOT NULL", 2),
+        ("ABS($.g - 9) + 1 = 9", 2),
+        ("ALL($.g) < 2", 1),
+        ("($.g BETWEEN 0 AND 1 OR far($2.n, $1.n))", 2),
+    ],
+)
+def test_both_predicates_of_a_fold_may_look_at_what_it_collected(braces: str, predicate: str, last: int | None) -> None:
+    """The longest run from the first event on: it ends where the predicate says so."""
+    text = select("g", f"FILTER {{n = 1}} (city) FOLD {braces % predicate} city")
+    found = World().match(text, *cities(1, 2, 3))
+    assert max((row for row, _ in found), default=None) == last
+
+
 def test_what_a_nested_pattern_collects_may_be_a_key() -> None:
     nested = "(SELECT g FROM city AS a FOLD {$2.n = $1.n + 1, TRUE, COLLECT($2.n) AS g} city)"
     found = World().match(select("b.n AS n", f"{nested} AS z NEXT {{z.g = $2.n}} city AS b"), *cities(1, 2, 1))

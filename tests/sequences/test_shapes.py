@@ -57,5 +57,5 @@ def test_texts_that_differ_in_constants_share_a_skeleton_and_keep_their_signatur
     signatures = []
     for spine in (one, plain, other):
         level = Index([Subscription("s", spine)], STATIC).levels[0]
-        signatures.append(signature(level.states[0], level.streams))
+        signatures.append(signature(level.compiled.states[0], level.streams))
     assert signatures[0] == signatures[1] != signatures[2]

@@ -70,7 +70,7 @@ def test_trap_3_runs_that_no_event_can_satisfy_any_more_are_collected() -> None:
 def test_trap_3_a_bound_of_a_later_step_collects_earlier_runs() -> None:
     text = "SELECT * FROM FILTER {DUR <= 5} (stock NEXT {$2.name = $1.name} stock NEXT {$2.name = $1.name} stock)"
     level = session_of(spines_of({"s": text}, STOCK)).index.levels[0]
-    assert [state.bound for state in level.states] == [5, 5]
+    assert [state.bound for state in level.compiled.states] == [5, 5]
 
 
 def test_trap_3_unbounded_state_is_warned_of() -> None:

@@ -94,6 +94,26 @@ def test_a_query_with_operators_matches_as_the_process_and_follows_its_book(
     assert {json.dumps(e.event) for e in errors} <= {json.dumps(e["id"]) for e in events if e["vol"] is None}
 
 
+@pytest.mark.spark
+def test_an_operator_that_ends_its_process_costs_a_query_one_call(spark: SparkSession, tmp_path: Path) -> None:
+    @hg.operator
+    def deadly(event: Any) -> bool:
+        import os
+
+        if event["id"] == "e7":
+            os._exit(1)
+        return True
+
+    store = Store(tmp_path / "book.db", operators=[deadly])
+    store.stream("stock", {"id": "string", **declared()})
+    store.add("a", "deadly()")
+    events = ticks(20)
+    where: Any = {"checkpoint": tmp_path / "c", "event_id": "id", "trigger": "available"}
+    start(stream(spark, lines(tmp_path / "in", events, 20)), store, **where).wait()
+    assert sorted(n.event for n in store.logs.notifications()) == sorted(e["id"] for e in events if e["id"] != "e7")
+    assert [(e.event, e.reason) for e in store.logs.errors()] == [("e7", "the process of deadly died")]
+
+
 def test_an_operator_of_a_module_travels_by_its_name_and_another_by_value() -> None:
     by_name, by_value = operator_pickling.pack([near]), operator_pickling.pack([local()])
     assert b"tests.spark.asked:near" in by_name

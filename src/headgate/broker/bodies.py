@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -31,6 +31,13 @@ KINDS = (JSON, LINES, CLOUD, CLOUD_BATCH)
 _LONG = re.compile(rb"[0-9]{19}")
 
 
+class Event(NamedTuple):
+    """An event of a body: as the log keeps it, and as it was parsed."""
+
+    text: str
+    values: dict[str, Any]
+
+
 def media(header: str | None) -> str:
     """The content type, without its parameters; JSON if there is none."""
     kind = (header or JSON).split(";")[0].strip().lower()
@@ -41,12 +48,12 @@ def media(header: str | None) -> str:
     return kind
 
 
-def events(raw: bytes, kind: str, headers: Mapping[str, str], settings: Settings) -> list[str]:
-    """The events of a body that came whole, as JSON texts."""
+def events(raw: bytes, kind: str, headers: Mapping[str, str], settings: Settings) -> list[Event]:
+    """The events of a body that came whole."""
     given = parsed(raw)
     context = {name[3:]: value for name, value in headers.items() if name.startswith("ce-")}
     if context and kind == JSON:
-        return [text({**context, "data": payload(raw, kind)}, settings, cloud=True)]
+        return [_event({**context, "data": payload(raw, kind)}, settings, cloud=True)]
     if kind == CLOUD and isinstance(given, list):
         raise Refused(400, "event", "this is a batch of CloudEvents", f"send it as {CLOUD_BATCH}")
     if kind == CLOUD_BATCH and not isinstance(given, list):
@@ -58,7 +65,7 @@ def events(raw: bytes, kind: str, headers: Mapping[str, str], settings: Settings
     made = []
     for number, event in enumerate(listed):
         place = f"event {number}: " if isinstance(given, list) else ""
-        made.append(text(event, settings, cloud=kind != JSON, place=place))
+        made.append(_event(event, settings, cloud=kind != JSON, place=place))
     return made
 
 
@@ -69,7 +76,7 @@ def parsed(raw: bytes) -> Any:
         raise Refused(400, "json", f"the body is not JSON: {problem}") from None
 
 
-def line(raw: bytes, number: int, settings: Settings) -> str:
+def line(raw: bytes, number: int, settings: Settings) -> Event:
     """One line of a stream. Its text is kept as it came."""
     place = f"line {number}: "
     if len(raw) > settings.event_bytes:
@@ -80,11 +87,10 @@ def line(raw: bytes, number: int, settings: Settings) -> str:
     except (ValueError, RecursionError) as problem:
         raise Refused(400, "json", f"{place}it is not JSON: {problem}") from None
     _checked(event, settings, place)
-    return kept
+    return Event(kept, event)
 
 
-def text(event: Any, settings: Settings, *, cloud: bool = False, place: str = "") -> str:
-    """One event as the log keeps it."""
+def _event(event: Any, settings: Settings, *, cloud: bool = False, place: str = "") -> Event:
     if cloud:
         try:
             event = unwrap(event)
@@ -98,7 +104,7 @@ def text(event: Any, settings: Settings, *, cloud: bool = False, place: str = ""
         made = json.dumps(event, separators=(",", ":"), default=str)
     if len(made) > settings.event_bytes:
         raise Refused(413, "size", f"{place}the event has {len(made):,} bytes", f"at most {settings.event_bytes:,}")
-    return made
+    return Event(made, event)
 
 
 def _checked(event: Any, settings: Settings, place: str) -> None:

@@ -11,6 +11,7 @@ A publication is repeated when the broker cannot be reached or asks to wait, wit
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -107,7 +108,10 @@ class Client:
 
     def publish(self, stream: str, events: Sequence[Mapping[str, Any]], key: str | None = None) -> tuple[int, int]:
         """Publish events, each once however often this must be tried; their first and last id in the log."""
-        body = orjson.dumps(list(events))
+        try:
+            body = orjson.dumps(list(events))
+        except TypeError:
+            body = json.dumps(list(events)).encode()  # it writes integers beyond 64 bits
         headers = {"Idempotency-Key": key or uuid.uuid4().hex, "Content-Type": "application/json"}
         for attempt in range(_TRIES):
             wait = min(_LONGEST_WAIT_S, 0.1 * 2**attempt)
@@ -159,16 +163,18 @@ class Client:
                     if not answer.is_success:
                         answer.read()
                         _checked(answer)
-                    failures, ended = 0, False
-                    for line in answer.iter_lines():
-                        if line.startswith("event: end"):
-                            ended = True
-                        elif line.startswith("data: ") and not ended:
-                            note = orjson.loads(line[6:])
-                            seq = int(note["seq"])
+                    failures, begin = 0, None
+                    for line in _lines(answer):
+                        if line.startswith(b"event: end"):
+                            return
+                        if line.startswith(b"id: "):
+                            begin = int(line[4:])
+                        elif line.startswith(b"data: "):
+                            note = json.loads(line[6:])
+                            seq, begin = int(note["seq"]), None
                             yield note
-                    if ended:
-                        return
+                        elif not line and begin is not None:
+                            seq = begin
             except httpx.HTTPError as problem:
                 failures += 1
                 if failures >= _TRIES:
@@ -188,6 +194,14 @@ class Client:
         except httpx.HTTPError as problem:
             raise EnvironmentProblem(f"the broker does not answer: {problem}", "is `headgate serve` running?") from None
         return _checked(answer)
+
+
+def _lines(answer: httpx.Response) -> Iterator[bytes]:
+    """Lines end at a line feed alone: texts in JSON may hold what Python takes for the end of a line, U+2028 for one."""
+    rest = b""
+    for part in answer.iter_bytes():
+        *whole, rest = (rest + part).split(b"\n")
+        yield from whole
 
 
 def _subscribed(made: Mapping[str, Any]) -> Subscribed:

@@ -1,8 +1,9 @@
 """Who listens right now: connections that get their notifications as they come.
 
-A connection has a queue that the tail fills. One that is new, or whose queue ran over, has `lost` something: it reads the
-store from its last number on until nothing is left there, and then goes on with its queue. So each connection gets
-every notification after its starting point, in order, and a slow one holds up nobody.
+A connection has one queue that the tail fills in the order of the log, whatever it listens to. One that is new, or whose
+queue ran over, has `lost` something: it reads the store from its last number on until nothing is left there, and then
+goes on with its queue. So each connection gets every notification after its starting point, in order, and a slow one
+holds up nobody. Queues and pages are bounded by their size as well as by their count.
 """
 
 from __future__ import annotations
@@ -10,39 +11,60 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
 from starlette.concurrency import run_in_threadpool
 
 from headgate.broker.throttle import Throttle
-from headgate.store.logs import Notice
+from headgate.store.logs import PAGE_SIZE, Notice
 
 _QUEUE = 10_000
+_QUEUE_SIZE = 4 * PAGE_SIZE
 _PAGE = 1000
 BEAT_S = 15.0
+SUBSCRIPTION, OWNER = "subscription", "owner"
+Topic = tuple[str, str]
+"""What can be listened to: a subscription, or all of an owner."""
 
 
 class Connection:
     """One listener. `read` gives a page of its notifications after a number."""
 
-    def __init__(self, since: int, read: Callable[[int, int], Sequence[Notice]], throttle: Throttle | None) -> None:
+    def __init__(
+        self,
+        since: int,
+        topics: Iterable[Topic],
+        read: Callable[[int, int], Sequence[Notice]],
+        throttle: Throttle | None = None,
+    ) -> None:
         self.seq = since
+        self.topics = frozenset(topics)
         self._read = read
         self._throttle = throttle
+        self._lock = threading.Lock()
         self._queue: deque[Notice] = deque()
+        self._size = 0
         self._lost = True
         self._closed = False
         self._loop = asyncio.get_running_loop()
         self._ready = asyncio.Event()
 
     def put(self, notices: Sequence[Notice]) -> None:
-        """From the tail's thread."""
-        if len(self._queue) + len(notices) > _QUEUE:
-            self._lost = True
-        else:
-            self._queue.extend(notices)
+        """From the tail's thread, in the order of the log."""
+        size = sum(notice.size for notice in notices)
+        with self._lock:
+            if self._lost or len(self._queue) + len(notices) > _QUEUE or self._size + size > _QUEUE_SIZE:
+                # Nothing is queued behind a gap.
+                self._empty(lost=True)
+            else:
+                self._queue.extend(notices)
+                self._size += size
         self._wake()
+
+    @property
+    def queued(self) -> int:
+        """Characters of what waits in the queue."""
+        return self._size
 
     def close(self) -> None:
         self._closed = True
@@ -55,26 +77,41 @@ class Connection:
             # The loop is gone, and this connection with it.
             return
 
+    def _empty(self, *, lost: bool) -> None:
+        self._lost = lost
+        self._queue.clear()
+        self._size = 0
+
+    def _queued(self) -> list[Notice] | None:
+        """A page of the queue, or None if something was lost."""
+        page: list[Notice] = []
+        taken = 0
+        with self._lock:
+            if self._lost:
+                self._empty(lost=False)
+                return None
+            while self._queue and len(page) < _PAGE and (not page or taken + self._queue[0].size <= PAGE_SIZE):
+                notice = self._queue.popleft()
+                taken += notice.size
+                # What the store gave already is passed over.
+                if notice.seq > self.seq:
+                    page.append(notice)
+            self._size -= taken
+        return page
+
     async def pages(self) -> AsyncIterator[list[Notice]]:
         """Pages of notifications; an empty one now and then, to show that the connection lives."""
         while not self._closed:
             self._ready.clear()
-            if self._lost:
-                self._lost = False
-                self._queue.clear()
+            queued = self._queued()
+            if queued is None:
                 while page := list(await run_in_threadpool(self._read, self.seq, _PAGE)):
                     self.seq = page[-1].seq
                     yield self._kept(page)
-                continue
-            page = []
-            while self._queue and len(page) < _PAGE:
-                notice = self._queue.popleft()
-                if notice.seq > self.seq:
-                    page.append(notice)
-            if page:
-                self.seq = page[-1].seq
-                yield self._kept(page)
-            elif not self._queue:
+            elif queued:
+                self.seq = queued[-1].seq
+                yield self._kept(queued)
+            else:
                 try:
                     await asyncio.wait_for(self._ready.wait(), BEAT_S)
                 except TimeoutError:
@@ -85,56 +122,66 @@ class Connection:
 
 
 class Hub:
-    """Connections by what they listen to: a subscription, or all of an owner."""
+    """The connections of this process, by what they listen to."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by: dict[tuple[str, str], set[Connection]] = {}
+        self._by: dict[Topic, set[Connection]] = {}
+        self._left: dict[Connection, set[Topic]] = {}
+        """What each connection still listens to."""
 
     def __len__(self) -> int:
         with self._lock:
-            return sum(map(len, self._by.values()))
+            return len(self._left)
 
-    def join(self, kind: str, name: str, connection: Connection) -> None:
+    def join(self, connection: Connection) -> None:
         with self._lock:
-            self._by.setdefault((kind, name), set()).add(connection)
+            self._left[connection] = set(connection.topics)
+            for topic in connection.topics:
+                self._by.setdefault(topic, set()).add(connection)
 
-    def leave(self, kind: str, name: str, connection: Connection) -> None:
+    def leave(self, connection: Connection) -> None:
         with self._lock:
-            found = self._by.get((kind, name), set())
-            found.discard(connection)
-            if not found:
-                self._by.pop((kind, name), None)
+            for topic in self._left.pop(connection, ()):
+                self._drop(topic, connection)
 
-    def end(self, kind: str, name: str) -> None:
-        """Close the connections of a subscription that is gone."""
+    def _drop(self, topic: Topic, connection: Connection) -> None:
+        listening = self._by[topic]
+        listening.discard(connection)
+        if not listening:
+            del self._by[topic]
+
+    def end(self, topic: Topic) -> None:
+        """A subscription is gone; close the connections that listen to nothing else."""
         with self._lock:
-            found = list(self._by.get((kind, name), ()))
-        for connection in found:
+            listening = list(self._by.get(topic, ()))
+            for connection in listening:
+                self._drop(topic, connection)
+                self._left[connection].discard(topic)
+            done = [connection for connection in listening if not self._left[connection]]
+        for connection in done:
             connection.close()
 
     def close(self) -> None:
         with self._lock:
-            found = [c for group in self._by.values() for c in group]
-        for connection in found:
+            listening = list(self._left)
+        for connection in listening:
             connection.close()
 
-    def hand(self, notices: Sequence[Notice], owner: Callable[[str], Any]) -> None:
-        """Give notifications to whoever listens to them."""
+    def hand(self, notices: Sequence[Notice], owner: Callable[[str], str | None]) -> None:
+        """Give notifications, in the order of the log, to whoever listens to them."""
         with self._lock:
-            if not self._by:
+            if not self._left:
                 return
-            groups = {key: list(found) for key, found in self._by.items()}
-        parts: dict[tuple[str, str], list[Notice]] = {}
-        owners = any(kind == "owner" for kind, _ in groups)
+            groups = {topic: tuple(listening) for topic, listening in self._by.items()}
+        parts: dict[Connection, list[Notice]] = {}
+        owners = any(kind == OWNER for kind, _ in groups)
         for notice in notices:
-            key = ("subscription", notice.subscription)
-            if key in groups:
-                parts.setdefault(key, []).append(notice)
+            listening = groups.get((SUBSCRIPTION, notice.subscription), ())
             if owners:
-                whose = ("owner", str(owner(notice.subscription)))
-                if whose in groups:
-                    parts.setdefault(whose, []).append(notice)
-        for key, part in parts.items():
-            for connection in groups[key]:
-                connection.put(part)
+                whose = groups.get((OWNER, owner(notice.subscription) or ""), ())
+                listening = tuple({*listening, *whose}) if whose else listening
+            for connection in listening:
+                parts.setdefault(connection, []).append(notice)
+        for connection, part in parts.items():
+            connection.put(part)

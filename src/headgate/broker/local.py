@@ -24,7 +24,6 @@ from headgate.results import QUARANTINED, described
 from headgate.runtime.batches import BODY, EVENT, BatchMatcher, EventBatch
 from headgate.runtime.quarantine import culprits
 from headgate.store import Store
-from headgate.store.book import follow
 from headgate.store.logs import LoggedEvent, staged
 from headgate.store.outbox import Outbox
 from headgate.store.shared import SEQUENCES, Shared
@@ -108,8 +107,7 @@ class _Matching:
         self._store = Store(url)
         self._shared = Shared(self._store.database)
         self._state = StoredState(self._store.database)
-        self._version = self._store.version
-        self._book = self._store.book(self._version)
+        self._replica = self._store.replica()
         self.sequences = LocalSequences(self._state)
         self._told_of: set[str] = set()
         """Sequences that were set aside, and whose owners know."""
@@ -128,8 +126,8 @@ class _Matching:
         events = self._store.logs.events(since, until)
         # Looked up after the events: whoever subscribed before one of them was published is in this version.
         newest = self._store.version
-        follow(self._store, self._book, self._version, newest)
-        self._version = newest
+        if self._store.follow(self._replica, newest) is None:
+            self._replica = self._store.replica(newest)
         plan = self._plan()
         batches = [self._batch(stream, part, plan) for stream, part in _by_stream(events).items()]
         tables = [matcher.matches(batch) for matcher, batch in batches]
@@ -141,7 +139,7 @@ class _Matching:
         rows = [row for table in tables for row in table.to_pylist()]
         self._write(rows, until, sequences=began is not None)
         errors = sum(row.get("error") is not None for row in rows)
-        told = {"events": len(events), "matches": len(rows) - errors, "errors": errors, "version": self._version}
+        told = {"events": len(events), "matches": len(rows) - errors, "errors": errors, "version": newest}
         said: list[dict[str, Any]] = [{"event": "batch", "last": until, **told}] if events or rows else []
         return [*said, *([{"event": "sequences", "watermark": self.sequences.open}] if self.sequences.open else [])]
 
@@ -157,22 +155,24 @@ class _Matching:
             self._shared.advance(QUERY, until)
             if sequences:
                 self._shared.advance(SEQUENCES, until)
+            for name in self.sequences.aside.keys() - self._told_of:
+                self._alarm(name, self.sequences.aside[name])
         self._state.forget()
-        for name in self.sequences.aside.keys() - self._told_of:
-            self._alarm(name, self.sequences.aside[name])
         self._told_of = set(self.sequences.aside)
 
     def _plan(self) -> Plan:
         """The plan of the book. What cannot be compiled is left out, and its owner told."""
         try:
-            return self._book.compile()
+            plan = self._replica.book.compile()
         except Exception as error:  # noqa: BLE001 - one text must not stop the others
-            names = [name for name in self._book if not self._book[name].paused]
-            bad = culprits(len(names), lambda some: self._book.part(names[some.start : some.stop]), error)
+            names = [name for name in self._replica.book if not self._replica.book[name].paused]
+            bad = culprits(len(names), lambda some: self._replica.book.part(names[some.start : some.stop]), error)
             for i, why in bad.items():
-                self._book.remove(names[i])
+                self._replica.book.remove(names[i])
                 self._alarm(names[i], f"it cannot be compiled: {described(why)}")
-            return self._book.compile()
+            plan = self._replica.book.compile()
+        plan.context.engine.run_apart()
+        return plan
 
     def _alarm(self, name: str, reason: str) -> None:
         log.error("subscription %s is left out: %s", name, reason)

@@ -16,6 +16,7 @@ _HISTORY = 600
 _HELP = {
     "published_events_total": "Events taken into the log.",
     "matched_events_total": "Events that matching is done with, as it told.",
+    "event_errors_total": "Events, or what operators made of them, that matching could not use, by code.",
     "notifications_total": "Notifications that this broker has seen come out of matching.",
     "delivered_total": "Notifications given to subscribers, by the kind of delivery.",
     "delivery_failures_total": "Attempts to deliver that failed, by the kind of delivery.",

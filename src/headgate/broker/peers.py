@@ -311,7 +311,7 @@ class Peers:
         taken = []
         for event in message["events"]:
             origin, stream, body = str(event["origin"]), str(event["stream"]), str(event["body"])
-            if origin.startswith(f"{self.me}/") or not await self._broker.has_stream(stream):
+            if origin.startswith(f"{self.me}/") or await self._broker.stream(stream) is None:
                 continue
             digest = hashlib.sha256(body.encode()).hexdigest()
             one = Publication(stream, [body], now, f"origin {origin}", digest, via=peer, origins=[origin])

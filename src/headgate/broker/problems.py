@@ -36,14 +36,18 @@ def forbidden() -> Refused:
 _TITLES = {
     400: "Bad request", 401: "Not authenticated", 403: "Forbidden", 404: "Not found", 405: "Method not allowed",
     406: "Not acceptable", 408: "Too slow", 409: "Conflict", 413: "Too large", 415: "Unsupported media type",
-    422: "Cannot be processed", 429: "Too many requests", 500: "Internal error", 503: "Not available",
+    421: "Not this host", 422: "Cannot be processed", 429: "Too many requests", 500: "Internal error", 503: "Not available",
 }  # fmt: skip
 
 
 def answer(status: int, code: str, detail: str, headers: Any = None, **more: Any) -> Response:
     body = {"type": f"urn:headgate:{code}", "title": _TITLES.get(status, "Error"), "status": status, "detail": detail}
     body |= {"code": code, **{k: v for k, v in more.items() if v not in (None, "")}}
-    return Response(orjson.dumps(body, default=str), status, headers, MEDIA)
+    made = Response(orjson.dumps(body, default=str), status, headers, MEDIA)
+    if status == 408:
+        # The rest of the body is not waited for.
+        made.headers["Connection"] = "close"
+    return made
 
 
 def of_refusal(_request: Request, problem: Exception) -> Response:
@@ -54,16 +58,18 @@ def of_refusal(_request: Request, problem: Exception) -> Response:
     return answer(problem.status_code, "http", str(problem.detail), problem.headers)
 
 
-def of_headgate(_request: Request, problem: Exception) -> Response:
+def refusal_of(problem: HeadgateError) -> Refused:
     """An error of the language or the library."""
-    assert isinstance(problem, HeadgateError)
     if isinstance(problem, StoreUnavailable):
-        return answer(503, problem.code, problem.message, {"Retry-After": "1"})
+        return Refused(503, problem.code, problem.message, wait=1.0)
     if isinstance(problem, LanguageError | LanguageErrors):
-        return answer(422, problem.code, problem.message, problems=shown(problem))
-    if isinstance(problem, UsageError):
-        return answer(422, problem.code, problem.message, hint=problem.hint)
-    return answer(400, problem.code, problem.message, hint=problem.hint)
+        return Refused(422, problem.code, problem.message, problems=shown(problem))
+    return Refused(422 if isinstance(problem, UsageError) else 400, problem.code, problem.message, problem.hint)
+
+
+def of_headgate(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, HeadgateError)
+    return of_refusal(request, refusal_of(problem))
 
 
 def shown(problem: LanguageError | LanguageErrors) -> list[dict[str, Any]]:

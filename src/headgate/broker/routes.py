@@ -16,7 +16,8 @@ from headgate.covering.routing import LOCAL, Router
 from headgate.errors import HeadgateError
 from headgate.schema import Schema
 from headgate.store import Store
-from headgate.store.book import STREAM, Change, apply
+from headgate.store.records import SUBSCRIPTION
+from headgate.store.replica import Replica
 from headgate.subscriptions import Subscriptions
 
 
@@ -37,10 +38,9 @@ class Routes:
     def __init__(self, me: str, source: Callable[[str], str]) -> None:
         self._me = me
         self._source = source
-        self._book = Subscriptions()
+        self._replica = Replica()
         self._router = Router()
         self._known: set[str] = set()
-        self.version = 0
 
     def connect(self, peer: str) -> None:
         if peer not in self._router.neighbours:
@@ -49,12 +49,21 @@ class Routes:
     def follow(self, store: Store) -> bool:
         """Take in what has changed in the book; whether anything has."""
         version = store.version
-        if version == self.version:
+        if version == self._replica.version:
             return False
-        for change in store.changes(self.version, version):
-            self._one(change)
-        self.version = version
+        changes = store.follow(self._replica, version) if self._replica.version else None
+        if changes is None:
+            self._replica = store.replica(version)
+            names = list(dict.fromkeys([*self._known, *self._replica.book]))
+        else:
+            names = [change.name for change in changes if change.kind == SUBSCRIPTION]
+        for name in names:
+            self._one(name)
         return True
+
+    @property
+    def _book(self) -> Subscriptions:
+        return self._replica.book
 
     def told(self, peer: str) -> dict[str, Told]:
         """What a neighbour must know."""
@@ -71,15 +80,7 @@ class Routes:
     def network_name(self, id: str) -> str:
         return id if "/" in id else f"{self._me}/{id}"
 
-    def _one(self, change: Change) -> None:
-        try:
-            apply(self._book, change)
-        except HeadgateError:
-            # It passed the check of the broker that wrote it; what cannot be read here cannot be told.
-            return
-        if change.kind == STREAM:
-            return
-        id = change.name
+    def _one(self, id: str) -> None:
         if id not in self._book or self._book[id].paused:
             if id in self._known:
                 self._known.discard(id)

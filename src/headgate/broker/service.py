@@ -6,29 +6,31 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
 from headgate.broker.delivery.kafka import Topics
 from headgate.broker.delivery.push import Channel, Pusher
 from headgate.broker.delivery.webhook import Webhooks
-from headgate.broker.hub import Hub
+from headgate.broker.hub import SUBSCRIPTION, Hub
 from headgate.broker.limits import Buckets
 from headgate.broker.local import LocalEngine
 from headgate.broker.log import Publisher
 from headgate.broker.metrics import Numbers
 from headgate.broker.peers import Peers
 from headgate.broker.settings import Settings, identity_of
+from headgate.broker.side_process import SideProcess
 from headgate.broker.subscribing import KAFKA, PEER, PUSHED, WEBHOOK, Subscribing
 from headgate.broker.supervisor import SparkEngine
 from headgate.broker.tail import Tail
 from headgate.errors import HeadgateError
-from headgate.store import Store
+from headgate.schema import Schema
+from headgate.store import Quarantined, Store
 from headgate.store.keys import Keys
 from headgate.store.logs import Notice
 from headgate.store.outbox import Outbox
@@ -38,6 +40,7 @@ from headgate.store.tickets import Ticket, Tickets
 
 log = logging.getLogger("headgate.broker")
 T = TypeVar("T")
+P = ParamSpec("P")
 LEASE_S = 10.0
 _KNOWN = 200_000
 _WINDOW_S = 60.0
@@ -66,10 +69,15 @@ class Broker:
         """Up to when sequences are decided, as their query told last."""
         self.started = time.time()
         self._book = ThreadPoolExecutor(1, "headgate-book")
+        self._aside = SideProcess(settings.aside_seconds)
         self._subscribing = Subscribing(self.store, self.tickets, settings)
         self.engine = self._engine()
-        self._streams: frozenset[str] = frozenset()
+        self._streams: Mapping[str, Schema] = {}
+        self.quarantined: list[Quarantined] = []
+        """Definitions of the store that are set aside, as of a moment ago."""
         self._known: dict[str, Ticket | None] = {}
+        self._counted_error = 0
+        """The number of the last event error that is counted."""
         self._window: tuple[float, Counter[str]] = (0.0, Counter())
         self._housekeeping: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -93,6 +101,7 @@ class Broker:
         self.pusher = Pusher(self.outbox, self.settings, self.numbers, self.family)
         await run_in_threadpool(self.publisher.look, now=True)
         await run_in_threadpool(self.tail.start)
+        self._counted_error = await run_in_threadpool(self.store.logs.last_error)
         self.publisher.start()
         await self._lead()
         self._housekeeping = asyncio.create_task(self._keep_house())
@@ -116,6 +125,7 @@ class Broker:
             for name in ("broker", "matching"):
                 await run_in_threadpool(self.shared.release, name, self.id)
         self._book.shutdown()
+        await run_in_threadpool(self._aside.close)
         self.store.database.close_all()
 
     @property
@@ -140,10 +150,18 @@ class Broker:
         """Do something with the book, in the thread that may."""
         return await asyncio.get_running_loop().run_in_executor(self._book, call, self._subscribing)
 
-    async def has_stream(self, name: str) -> bool:
+    async def stream(self, name: str) -> Schema | None:
         if name not in self._streams:
-            self._streams = frozenset(await self.book(lambda s: s.streams()))
-        return name in self._streams
+            self._streams = await self.book(lambda s: s.schemas())
+        return self._streams.get(name)
+
+    async def declare(self, name: str, attributes: Mapping[str, str], time: str | None) -> None:
+        await self.book(lambda s: s.declare(name, attributes, time))
+        self._streams = {}
+
+    async def aside(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Call a function of a module in the process beside this one."""
+        return await run_in_threadpool(lambda: self._aside.call(function, *args, **named))
 
     async def reading(self, call: Callable[[], T]) -> T:
         return await run_in_threadpool(call)
@@ -258,7 +276,9 @@ class Broker:
             try:
                 self.numbers.tick()
                 await run_in_threadpool(self.publisher.look, now=True)
+                await run_in_threadpool(self._count_errors)
                 await self._lead()
+                self.quarantined = await self.book(lambda s: s.quarantined())
                 if self.leader:
                     for name in await self.book(lambda s: s.expire(time.time())):
                         self.ended(name)
@@ -270,11 +290,17 @@ class Broker:
             turn += 1
             await asyncio.sleep(1.0)
 
+    def _count_errors(self) -> None:
+        while page := self.store.logs.errors(self._counted_error):
+            for code, amount in Counter(problem.code for problem in page).items():
+                self.numbers.count("event_errors_total", amount, code)
+            self._counted_error = page[-1].seq
+
     def ended(self, subscription: str) -> None:
         """A subscription is gone: nobody may listen to it any more."""
         self.forget(subscription)
         self.pusher.stop(subscription)
-        self.hub.end("subscription", subscription)
+        self.hub.end((SUBSCRIPTION, subscription))
 
     def _sweep(self) -> None:
         """Forget what is old."""

@@ -10,6 +10,8 @@ from pathlib import Path
 from headgate.errors import EnvironmentProblem
 
 DAY = 86_400.0
+STORE = "HEADGATE_STORE"
+"""The variable of the environment that names the store where no argument does."""
 WATERMARK, IDLE, AHEAD = "1 second", "2 seconds", "1 minute"
 """The time of all sequences: how late an event may come, how long a stream may be silent before the clock speaks for it,
 how far a clock may be ahead."""
@@ -30,11 +32,17 @@ class Settings:
     """Of Spark: local[n], spark://..., or sc://... for Spark Connect."""
     plans: str | None = None
     require_keys: bool = False
+    allow_hosts: tuple[str, ...] = ()
+    """Names, besides localhost and any address, under which this broker is reached; * for all."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses of proxies that say for whom they ask, in X-Forwarded-For."""
     allow_private: bool = False
     """Whether webhooks may call loopback, private and link-local addresses."""
 
     # -- limits
     body_bytes: int = 16 << 20
+    bodies_bytes: int = 512 << 20
+    """Of all requests together, while they are read."""
     event_bytes: int = 1 << 20
     depth: int = 64
     batch_events: int = 50_000
@@ -42,8 +50,12 @@ class Settings:
     """The longest silence within a request."""
     body_seconds: float = 60.0
     """The longest a body may take that is not a stream."""
+    stall_seconds: float = 60.0
+    """How long a client may take nothing of what is sent to it."""
     least_rate: float = 100.0
     """Bytes a second that a body must reach once `idle_seconds` are over."""
+    aside_seconds: float = 10.0
+    """The longest that trying an event, explaining or drawing may take."""
     backlog: int = 1_000_000
     """Events that may wait for matching before publishers are told to wait."""
     validity: float = DAY

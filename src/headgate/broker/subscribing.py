@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from headgate.broker.dry_run import excerpt
 from headgate.broker.problems import Refused, forbidden
 from headgate.broker.settings import Settings
 from headgate.errors import LanguageError, LanguageErrors, UsageError
@@ -21,8 +22,9 @@ from headgate.language.parser import parse_body
 from headgate.plan import Entry
 from headgate.plan.segment import Family
 from headgate.schema import Kind, Schema
-from headgate.store import Store
+from headgate.store import Quarantined, Store
 from headgate.store.outbox import Outbox
+from headgate.store.records import Change
 from headgate.store.shared import Shared
 from headgate.store.tickets import ACTIVE, CAPPED, ENDED, EXPIRED, Ticket, Tickets
 
@@ -129,16 +131,22 @@ class Subscribing:
                 hint = "declare the stream with a TIMESTAMP as its TIME"
                 raise UsageError(f"a sequence reads {name}, whose events do not say when they happened", hint)
 
-    def streams(self) -> list[str]:
-        return self._store.streams()
+    def excerpt(self, names: Iterable[str] = (), stream: str | None = None) -> list[Change]:
+        """The definitions of the book, and some subscriptions of it, on one stream or on all."""
+        book = self._store.look()
+        return excerpt(book, [n for n in names if n in book and stream in (None, book[n].stream)])
 
-    def schemas(self) -> list[Schema]:
-        return list(self._store.look().streams.values())
+    def schemas(self) -> dict[str, Schema]:
+        return dict(self._store.look().streams)
 
     def entries(self, names: Sequence[str]) -> dict[str, Entry]:
         """What the book says of subscriptions that live."""
         book = self._store.look()
         return {name: book[name] for name in names if name in book}
+
+    def quarantined(self) -> list[Quarantined]:
+        """What of the store is not in the book, and why."""
+        return self._store.quarantined()
 
     def _must_fit(self, stream: str, known: int) -> None:
         if not _STREAM.fullmatch(stream):

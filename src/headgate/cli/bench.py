@@ -31,6 +31,7 @@ MODULES = {
     "spark": "benchmarks.spark",
     "chaos": "benchmarks.chaos",
     "broker": "benchmarks.broker",
+    "crowd": "benchmarks.crowd",
     "decode": "benchmarks.decode",
     "parse": "benchmarks.parse",
     "peers": "benchmarks.peers.matchers",

@@ -29,7 +29,12 @@ class JsonLines(logging.Formatter):
 
 
 @click.command(short_help="Run the broker and its web page.")
-@click.option("--store", default=None, help="A SQLite file, or postgresql://...  [default: DATA/broker.db]")
+@click.option(
+    "--store",
+    default=None,
+    envvar="HEADGATE_STORE",
+    help="A SQLite file, or postgresql://...; better in HEADGATE_STORE if it has a password.  [default: DATA/broker.db]",
+)
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
@@ -56,6 +61,15 @@ class JsonLines(logging.Formatter):
 @click.option("--anonymous-rate", type=float, default=None, help="Events a second from one address without a key.")
 @click.option("--backlog", type=int, default=1_000_000, show_default=True, help="Events that may wait for matching.")
 @click.option("--cap", type=int, default=60_000, show_default=True, help="Notifications of a subscription in a minute.")
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    help="A name under which the broker is reached, beside localhost and its address.",
+)
+@click.option(
+    "--trust-proxy", "trusted_proxies", multiple=True, help="The address of a proxy whose X-Forwarded-For is believed."
+)
 @click.option("--allow-private", is_flag=True, help="Webhooks may call loopback, private and link-local addresses.")
 @click.option("--kafka", default=None, help="Servers of a Kafka cluster for delivery into topics.")
 @click.option(

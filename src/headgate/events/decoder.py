@@ -38,12 +38,18 @@ class Source(Protocol):
     def text(self, row: int) -> str: ...
     def column(self, attribute: Attribute) -> tuple[Column, Mask | None]: ...
     def misfit(self, row: int, attribute: Attribute) -> Misfit: ...
+    def typed(self, attribute: Attribute) -> bool:
+        """Whether values of the attribute have its type already, so that none can fail to fit."""
+        ...
 
 
 def decode(
     events: Any, schema: Schema, needs: Needs = None, *, first: int = 0, limits: Limits = DEFAULT_LIMITS
 ) -> Decoded:
-    """Columns of the needed paths, plus NOT NULL and TIME attributes; `needs=None` is all of the schema.
+    """Columns of the needed paths; `needs=None` is all of the schema.
+
+    Attributes that are NOT NULL or TIME are decoded too, and all whose values may not fit their declared type: whether an
+    event takes part must not depend on what others happen to read.
 
     `events` is an iterable of dicts, a `pyarrow.Table` or `RecordBatch`, a pandas frame, or anything with the Arrow
     stream interface; what is `Decoded` already stays as it is. In a pandas frame NaN is missing, as pandas means it; in
@@ -103,12 +109,16 @@ def _object(event: Any) -> Mapping[Any, Any]:
     raise Misfit(f"an event must be an object, not {show(event)}", "object")
 
 
-def attributes_of(schema: Schema, needs: Needs) -> list[Attribute]:
+def attributes_of(source: Source, schema: Schema, needs: Needs) -> list[Attribute]:
     """What must be decoded, in the order of the schema; a path that it lacks is asked for definedness only."""
     if needs is None:
         return list(schema)
     wanted = dict.fromkeys(needs)
-    declared = [a for a in schema if a.path in wanted or a.not_null or a.path in schema.time]
+    declared = [
+        a
+        for a in schema
+        if a.path in wanted or a.not_null or a.path in schema.time or (schema.declared and not source.typed(a))
+    ]
     return declared + [schema.get(p) or Attribute(p, None) for p in wanted if p not in schema.attributes]
 
 
@@ -134,7 +144,7 @@ def assemble(
     for row, problem in (rejected or {}).items():
         reject(row, problem)
     columns: dict[Path, Column] = {}
-    for attribute in attributes_of(schema, needs):
+    for attribute in attributes_of(source, schema, needs):
         column, bad = source.column(attribute)
         columns[attribute.path] = column
         name = f"{attribute.name}: "
@@ -166,6 +176,9 @@ class _Frame:
 
     def misfit(self, row: int, attribute: Attribute) -> Misfit:
         return self._source(attribute.path[0]).misfit(row, attribute)
+
+    def typed(self, attribute: Attribute) -> bool:
+        return self._source(attribute.path[0]).typed(attribute)
 
     def _source(self, name: str) -> Source:
         if name not in self._columns:

@@ -121,6 +121,9 @@ class Objects:
             return problem
         return Misfit(f"{show(value)} is not a {attribute.type}")
 
+    def typed(self, attribute: Attribute) -> bool:
+        return False
+
     def _values(self, path: Path) -> list[Any]:
         if path not in self._found:
             self._found[path] = self._collect(path)

@@ -13,7 +13,7 @@ from headgate.errors import SchemaError
 from headgate.events.outcome import Limits, Misfit, show
 from headgate.events.values import fit
 from headgate.events.vectors import convert, plain
-from headgate.schema import Attribute, Kind, Path, Type, format_path, is_text
+from headgate.schema import Attribute, Kind, Path, Type, arrow_type, format_path, is_text
 
 if TYPE_CHECKING:
     from headgate.columns import Array, Mask
@@ -63,6 +63,15 @@ class Rows:
             return Misfit(f"a value of {array.type} is beyond 64 bits of microseconds", "range")
         return Misfit(f"a value of the Arrow type {array.type} is not a {attribute.type}")
 
+    def typed(self, attribute: Attribute) -> bool:
+        array, blocked = self._at(attribute.path)
+        if array is None or blocked is not None:
+            return blocked is None
+        try:
+            return always_fits(arrow_type(array.type, attribute.name), attribute.type)
+        except SchemaError:
+            return False
+
     def _no_object(self, row: int, path: Path) -> Misfit:
         for depth in range(1, len(path)):
             array, _ = self._at(path[:depth])
@@ -97,6 +106,13 @@ class Rows:
         valid: Mask = parent.is_valid().to_numpy(zero_copy_only=False)
         blocked = valid if blocked is None else valid | blocked
         return None, blocked if np.any(blocked) else None
+
+
+def always_fits(found: Type | None, declared: Type | None) -> bool:
+    """Whether every value of a column fits an attribute; a graph is a text until it is parsed."""
+    if found is None or declared is None:
+        return True
+    return found == declared or (found == Type(Kind.STRING, declared.array) and declared.kind is Kind.GRAPH)
 
 
 def _holds(kind: Any) -> bool:

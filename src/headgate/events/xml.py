@@ -75,7 +75,10 @@ def read_xml(
 
 
 _MESSAGE = (b"message", b"event")
-_OPENING = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<([A-Za-z_:][^\s/>]*)[^>]*?(/?)>", re.DOTALL)
+_COMMENTS = rb"(?>(?:<\?.*?\?>|<!--.*?-->)\s*+)*+"
+"""Atomic and possessive, as all repeats here: no message makes these patterns try a text in more than one way."""
+_OPENING = re.compile(rb"\s*+" + _COMMENTS + rb"<([A-Za-z_:][^\s/>]*+)([^>]*+)>", re.DOTALL)
+_CHILD = re.compile(rb"[^<]*+(?>(?:<!--.*?-->)[^<]*+)*+<[A-Za-z_:]", re.DOTALL)
 
 
 def split_messages(text: bytes) -> list[bytes]:
@@ -88,7 +91,7 @@ def split_messages(text: bytes) -> list[bytes]:
     if not text.strip():
         return []
     outer = _OPENING.match(text)
-    if outer is None or outer[2]:
+    if outer is None or outer[2].endswith(b"/"):
         return [text]
     pieces = _pieces(text[outer.start() :], outer[1])
     if len(pieces) > 1:
@@ -96,7 +99,7 @@ def split_messages(text: bytes) -> list[bytes]:
     end = text.rfind(b"</" + outer[1])
     body = text[outer.end() : end if end >= 0 else len(text)]
     inner = _OPENING.match(body)
-    if outer[1] in _MESSAGE or inner is None or inner[2] or not _holds_elements(body):
+    if outer[1] in _MESSAGE or inner is None or inner[2].endswith(b"/") or not _holds_elements(body):
         return [text]
     pieces = _pieces(body, inner[1])
     names = {opening[1] if (opening := _OPENING.match(piece)) else None for piece in pieces}
@@ -116,10 +119,7 @@ def _pieces(text: bytes, name: bytes) -> list[bytes]:
 def _holds_elements(text: bytes) -> bool:
     """Whether the first element of a text has an element inside it."""
     opening = _OPENING.match(text)
-    return (
-        opening is not None
-        and re.match(rb"[^<]*(<!--.*?-->[^<]*)*<[A-Za-z_:]", text[opening.end() :], re.DOTALL) is not None
-    )
+    return opening is not None and _CHILD.match(text, opening.end()) is not None
 
 
 def parse_message(text: bytes | str) -> Element:
@@ -190,6 +190,9 @@ class _Messages:
         except Misfit as problem:
             return problem
         return Misfit(f"the element is not a {attribute.type}")
+
+    def typed(self, attribute: Attribute) -> bool:
+        return False
 
     def _fit(self, value: Any, kind: Type) -> Any:
         if isinstance(value, Misfit):

@@ -2,8 +2,8 @@
 
 Every atom is shown with its value on the event: true, false or unknown. For a miss, `blocking` is a smallest set of
 atoms whose change would make it match; for a match, a smallest set whose change would undo it. Small means few atoms; of
-several equally small sets the first in the order of the text is taken. The search is exact up to `_TRIES` combinations,
-which is every set of three among forty atoms; beyond that the smallest found is given.
+several equally small sets the first in the order of the text is taken. The search is exact up to `_STEPS` atoms looked
+at, which is every set of three among forty; beyond that a set from which nothing can be left out is given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headgate.language.printer import print_node
 from headgate.predicates.modes import demanded, logic, truth
 from headgate.schema import Schema, format_path
 
-_TRIES = 20_000
+_STEPS = 800_000
 
 
 def explain_filter(
@@ -73,11 +73,12 @@ def value_of(node: Node, values: Mapping[Node, bool | None]) -> bool | None:
 def smallest(body: Node, nodes: list[Node], values: Mapping[Node, bool | None], *, wanted: bool) -> tuple[Node, ...]:
     """The fewest atoms that, given other truth values, make the body match (or not match)."""
     changeable = [n for n in nodes if not isinstance(n, ast.Literal)]
-    tries = 0
+    steps = 0
     for size in range(1, len(changeable) + 1):
         for chosen in combinations(changeable, size):
-            tries += 1
-            if tries > _TRIES:
+            # An atom that is unknown may become true or false.
+            steps += len(nodes) << sum(values[n] is None for n in chosen)
+            if steps > _STEPS:
                 return _greedy(body, changeable, values, wanted)
             if _reaches(body, chosen, values, wanted):
                 return chosen

@@ -2,8 +2,8 @@
 
 The diagram asks one condition after the other, in the order of the text. A condition may be true, false or unknown;
 where the last two lead to the same place, they are one edge, "else". It is reduced: equal parts are drawn once, and a
-question whose answers make no difference is left out. Past a budget of nodes a diagram would explain nothing; then the
-formula is drawn as it was written.
+question whose answers make no difference is left out. Past a budget of nodes a diagram would explain nothing, and past
+one of states it would take too long to find; then the formula is drawn as it was written.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from headgate.language.printer import print_node
 from headgate.pictures import Picture
 
 MOST_NODES = 200
+MOST_STATES = 2_000
+"""Partly decided bodies that are looked at for a diagram."""
 
 
 # ------------------------------------------------------------------ decision diagrams
@@ -46,6 +48,8 @@ def decision_diagram(title: str, body: Node, two_valued: bool = False) -> Pictur
     """The decision diagram of a body over its atoms; its AND and OR nodes where that would be too large."""
     atoms: dict[Node, int] = {}
     wish = _wish(body, True, atoms)
+    if len(atoms) > MOST_NODES:
+        return _drawn_as_written(title, wish, list(atoms))
     try:
         return _Diagram(title, list(atoms), two_valued).draw(wish)
     except _TooLarge:
@@ -111,6 +115,8 @@ class _Diagram:
         known = self._known.get((at, wish))
         if known is not None:
             return known
+        if len(self._known) >= MOST_STATES:
+            raise _TooLarge
         parts = [_given(wish, at, truth) for truth in self._truths]
         if all(p == parts[0] for p in parts):
             found = self._node(at + 1, parts[0])

@@ -40,7 +40,7 @@ from headgate.filters.rows import SETS, Family, Keys, Reach, Rows, make_rows, pa
 from headgate.filters.selectivity import Selectivity
 from headgate.language import ast
 from headgate.language.ast import Path
-from headgate.language.forms import Cut, FilledCut
+from headgate.language.forms import Cut, FilledCuts
 from headgate.schema import Schema
 
 _MOST_CONJUNCTS = 16
@@ -77,7 +77,7 @@ class Lanes:
 
 
 def compile_lanes(
-    items: Iterable[tuple[Cut | FilledCut, str]],
+    items: Iterable[tuple[Cut | FilledCuts, str]],
     schema: Schema,
     sample: Columns | None = None,
     options: Options | None = None,
@@ -85,7 +85,7 @@ def compile_lanes(
     return _Compiler(schema, sample, options or Options()).run(items)
 
 
-def build_alone(cut: Cut | FilledCut, missing: str, schema: Schema) -> None:
+def build_alone(cut: Cut | FilledCuts, missing: str, schema: Schema) -> None:
     """Build what one filter brings to an index: its formula, and the keys of its rows. What an index does with these is
     the same for all filters, so one that gets here joins any of them."""
     compiler = _Compiler(schema, None, Options())
@@ -116,6 +116,7 @@ class _Compiler:
         self._sample = sample
         self._options = options
         self._composer = Composer(schema)
+        self._every = frozenset(a.path for a in schema)
         self._strict: dict[int, frozenset[Path]] = {}
         self._plain: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         """Conjunctions by length: slots, and their leaves one after the other."""
@@ -124,7 +125,7 @@ class _Compiler:
         """Conjuncts to be filed by length: slots, keys, whether their subscription has others."""
         self._dense: list[_DenseItem] = []
 
-    def run(self, items: Iterable[tuple[Cut | FilledCut, str]]) -> Lanes:
+    def run(self, items: Iterable[tuple[Cut | FilledCuts, str]]) -> Lanes:
         count = self._read(items)
         self._interned = self._composer.leaves.intern()
         self._lookup = self._interned.lookup
@@ -147,27 +148,42 @@ class _Compiler:
         dense = tuple(self._make_dense(items, bool(strict)) for strict, items in enumerate(by_set) if items)
         return Lanes(self._lookup, dense, sparse, self._where, self._best)
 
-    def _read(self, items: Iterable[tuple[Cut | FilledCut, str]]) -> int:
-        composer, slot = self._composer, -1
-        every = frozenset(a.path for a in self._schema)
-        for slot, (cut, missing) in enumerate(items):
-            tree = composer.compose(cut, missing)
-            if missing == "strict":
-                self._strict[slot] = paths = composer.attributes(cut)
-                tree = join("and", [tree, *map(composer.present, sorted(paths))])
-            elif missing == "total":
-                if composer.attributes(cut) <= every:  # else it asks for keys of a map, which may be missing
-                    self._strict[slot] = every
-                tree = join("and", [tree, composer.complete()])
-            if isinstance(tree, int):
-                tree = ("and", (tree,))
-            if tree[0] == "and" and tree[1] and all(isinstance(p, int) for p in tree[1]):
-                slots, leaves = self._plain[len(tree[1])]
-                slots.append(slot)
-                leaves.extend(tree[1])  # type: ignore[arg-type]  # every part is a leaf
-            elif tree != NEVER:
-                self._trees.append((slot, tree))
-        return slot + 1
+    def _read(self, items: Iterable[tuple[Cut | FilledCuts, str]]) -> int:
+        slot = 0
+        for cut, missing in items:
+            if isinstance(cut, Cut):
+                self._read_one(slot, cut, missing)
+                slot += 1
+                continue
+            columns = self._composer.conjoined(cut, missing)
+            if columns is None:
+                for i, one in enumerate(cut.each()):
+                    self._read_one(slot + i, one, missing)
+            else:
+                slots, leaves = self._plain[len(columns)]
+                slots.extend(range(slot, slot + len(cut.rows)))
+                leaves.extend(leaf for row in zip(*columns, strict=True) for leaf in row)
+            slot += len(cut.rows)
+        return slot
+
+    def _read_one(self, slot: int, cut: Cut, missing: str) -> None:
+        composer = self._composer
+        tree = composer.compose(cut, missing)
+        if missing == "strict":
+            self._strict[slot] = paths = composer.attributes(cut)
+            tree = join("and", [tree, *map(composer.present, sorted(paths))])
+        elif missing == "total":
+            if composer.attributes(cut) <= self._every:  # else it asks for keys of a map, which may be missing
+                self._strict[slot] = self._every
+            tree = join("and", [tree, composer.complete()])
+        if isinstance(tree, int):
+            tree = ("and", (tree,))
+        if tree[0] == "and" and tree[1] and all(isinstance(p, int) for p in tree[1]):
+            slots, leaves = self._plain[len(tree[1])]
+            slots.append(slot)
+            leaves.extend(tree[1])  # type: ignore[arg-type]  # every part is a leaf
+        elif tree != NEVER:
+            self._trees.append((slot, tree))
 
     def _keys_of(self, leaves: Longs) -> Keys:
         return np.asarray(self._flat_keys[self._base[leaves >> SHIFT] + (leaves & LEAF)], np.int64)

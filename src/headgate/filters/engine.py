@@ -23,7 +23,7 @@ from headgate.filters.filing import PAIRS, Longs
 from headgate.filters.kernels import WIDTH, count_roots, list_roots, run_program, set_masks
 from headgate.filters.rows import Batch, Family, Ints, Keys, prepare
 from headgate.language.ast import Path
-from headgate.language.forms import Cut, FilledCut
+from headgate.language.forms import Cut, FilledCuts
 from headgate.predicates import vectors
 from headgate.predicates.modes import defaults_of
 from headgate.schema import Kind, Schema, Type
@@ -246,7 +246,7 @@ def _words(truths: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def compile_filters(
-    items: Iterable[tuple[Cut | FilledCut, str]],
+    items: Iterable[tuple[Cut | FilledCuts, str]],
     schema: Schema,
     sample: Columns | None = None,
     options: Options | None = None,

@@ -4,42 +4,32 @@ An exception, a timeout, a wrong return or an open circuit is an error of the su
 kept; other subscriptions never notice. An operator with `breaker=` has a circuit: it opens when calls have failed so often
 in a row, and lets a single call through after a pause.
 
-Operators may be called together: by their batch form, on threads, or in processes. A call that overruns its timeout is
-given up: a process is ended, a thread cannot be and runs out on its own while a fresh pool serves the others.
+An operator is called in this thread, on threads (`crew`) or in processes (`apart`); a timeout needs a thread at least.
 """
 
 from __future__ import annotations
 
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as Overrun
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from typing import Any
 
 import pyarrow as pa
 
 from headgate.errors import HeadgateError
-from headgate.operators import operator_pickling
-from headgate.operators.answer import ERROR, Answer, WrongReturn, read
+from headgate.operators.answer import ERROR, Answer
+from headgate.operators.apart import ProcessCrew
+from headgate.operators.calls import FOREIGN, Call, OperatorFailure, Returned, failure, make
+from headgate.operators.crew import ThreadCrew
 from headgate.operators.event import Event
 from headgate.operators.predicate import Key
-from headgate.operators.registry import VAR, Operator
+from headgate.operators.registry import Concurrency, Operator
 from headgate.results import described
 
-FOREIGN = (Exception, SystemExit, GeneratorExit)
-"""What foreign code may raise for itself. KeyboardInterrupt is the user's, who wants all of it to end."""
-
-
-class OperatorFailure(HeadgateError):
-    """A call that gave no answer. `code` says how it failed."""
-
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.code = code
+STUCK = 64
+"""How many threads of one operator may hang before it is called no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +41,6 @@ class Request:
     arguments: tuple[Any, ...]
     key: Key
     table: Callable[[], pa.Table]
-
-    @property
-    def variables(self) -> int:
-        return sum(a is VAR for a in self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +76,20 @@ class Caller:
         *,
         pause: float = 30.0,
         cache: int = 10_000,
+        stuck: int = STUCK,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._pause, self._clock = pause, clock
+        self._pause, self._stuck, self._clock = pause, stuck, clock
+        self.apart = False
+        """Whether operators that do not say how they are called run in a process of their own."""
         self._circuits: dict[str, Circuit] = {}
-        self._pools: dict[str, Executor] = {}
+        self._crews: dict[str, ThreadCrew | ProcessCrew] = {}
         self._cache: OrderedDict[Any, Answer] = OrderedDict()
         self._cached = cache
+        weakref.finalize(self, _close, self._crews)  # few plans are closed by hand
+
+    def concurrency(self, operator: Operator) -> Concurrency:
+        return operator.concurrency or ("processes" if self.apart else "inline")
 
     def ask(self, requests: Sequence[Request]) -> list[Reply]:
         """Answer all requests, those that can go together at once; never raises for what an operator does."""
@@ -123,104 +116,47 @@ class Caller:
         return [r for r in replies if r is not None]
 
     def close(self) -> None:
-        for pool in self._pools.values():
-            pool.shutdown(wait=False, cancel_futures=True)
-        self._pools.clear()
-
-    # -- ways to call
+        _close(self._crews)
 
     def _together(self, requests: list[Request]) -> list[Reply]:
-        operator = requests[0].operator
-        if operator.batch is not None:
-            return self._batched(requests)
-        if operator.concurrency == "inline" and operator.timeout is None:
-            return [self._inline(request) for request in requests]
-        pool = self._pool(operator)
-        start = time.perf_counter()
-        futures = [self._submit(pool, request) for request in requests]
-        replies = []
-        for request, future in zip(requests, futures, strict=True):
-            left = None if operator.timeout is None else max(0.0, operator.timeout - (time.perf_counter() - start))
-            reply = self._awaited(request, future, left, start)
-            replies.append(reply)
-            if reply.answer.truth == ERROR and getattr(reply.answer.error, "code", "") == "operator.timeout":
-                self._abandon(operator)
+        if requests[0].operator.batch is not None:
+            replies = self._batched(requests)
+        else:
+            calls = [Call(r.event, [r.arguments]) for r in requests]
+            replies = [r for made in self._make(requests[0].operator, calls) for r in _replies(made, 1)]
+        for reply in replies:
+            self._note(requests[0].operator, reply.answer)
         return replies
 
-    def _inline(self, request: Request) -> Reply:
-        start = time.perf_counter()
-        try:
-            answer = read(request.operator(request.event, *request.arguments), request.variables, request.operator.rows)
-        except FOREIGN as problem:
-            answer = _failed(request.operator, problem)
-        self._note(request.operator, answer)
-        return Reply(answer, (time.perf_counter() - start) * 1e3)
+    def _make(self, operator: Operator, calls: Sequence[Call]) -> list[Returned]:
+        concurrency = self.concurrency(operator)
+        if concurrency == "inline" and operator.timeout is None:
+            return [make(operator, call) for call in calls]
+        crew = self._crews.get(operator.name)
+        if crew is None:
+            size = operator.workers if operator.concurrency in ("threads", "processes") else 1
+            if concurrency == "processes":
+                crew = ProcessCrew(operator, size)
+            else:
+                crew = ThreadCrew(operator, size, self._stuck)
+            self._crews[operator.name] = crew
+        return crew.run(calls)
 
     def _batched(self, requests: list[Request]) -> list[Reply]:
+        """One call of the batch form. If it raises, is late or dies, each half is a call of its own, so that the answer for
+        an event does not depend on the events beside it."""
         operator = requests[0].operator
-        assert operator.batch is not None
-        start = time.perf_counter()
         try:
-            table = pa.concat_tables([r.table() for r in requests])
-            returned = operator.batch(table, [r.arguments for r in requests])
-            if len(returned) != len(requests):
-                raise WrongReturn(f"the batch form returned {len(returned)} results for {len(requests)} calls")
-            answers = [_read(r, x) for r, x in zip(requests, returned, strict=True)]
+            table = pa.concat_tables([r.table() for r in requests], promote_options="default")
+            (made,) = self._make(operator, [Call(table, [r.arguments for r in requests])])
         except FOREIGN as problem:
-            answers = [_failed(operator, problem)] * len(requests)
-        for answer in answers:
-            self._note(operator, answer)
-        each = (time.perf_counter() - start) * 1e3 / len(requests)
-        return [Reply(answer, each) for answer in answers]
+            made = Returned(failure(operator, problem))
+        if len(requests) > 1 and isinstance(made.answers, OperatorFailure) and made.answers.code in _ONE_EVENTS_FAULT:
+            half = len(requests) // 2
+            return self._batched(requests[:half]) + self._batched(requests[half:])
+        return _replies(made, len(requests))
 
-    def _submit(self, pool: Executor, request: Request) -> Future[Any] | Exception:
-        try:
-            if request.operator.concurrency == "processes":
-                packed = operator_pickling.pack([request.operator])
-                return pool.submit(_in_process, packed, request.event, request.arguments)
-            return pool.submit(_in_thread, request.operator, request.event, request.arguments)
-        except Exception as problem:  # noqa: BLE001 - an operator that cannot travel is its own subscriptions' error
-            return problem
-
-    def _awaited(self, request: Request, future: Future[Any] | Exception, left: float | None, start: float) -> Reply:
-        operator = request.operator
-        try:
-            if isinstance(future, Exception):
-                raise future
-            answer = read(future.result(left), request.variables, operator.rows)
-        except Overrun:
-            future.cancel()  # type: ignore[union-attr]  # only a future overruns
-            answer = Answer.failed(
-                OperatorFailure("operator.timeout", f"{operator.name} took longer than {operator.timeout} s")
-            )
-        except BrokenProcessPool:
-            self._abandon(operator)
-            answer = Answer.failed(OperatorFailure("operator.died", f"the process of {operator.name} died"))
-        except FOREIGN as problem:
-            answer = _failed(operator, problem)
-        self._note(operator, answer)
-        return Reply(answer, (time.perf_counter() - start) * 1e3)
-
-    # -- pools, circuits, kept answers
-
-    def _pool(self, operator: Operator) -> Executor:
-        pool = self._pools.get(operator.name)
-        if pool is None:
-            if operator.concurrency == "processes":
-                pool = ProcessPoolExecutor(operator.workers, get_context("spawn"))
-            else:
-                pool = ThreadPoolExecutor(operator.workers, f"headgate-{operator.name}")
-            self._pools[operator.name] = pool
-        return pool
-
-    def _abandon(self, operator: Operator) -> None:
-        """A fresh pool from here on; what still runs in the old one must not hold up the next event."""
-        pool = self._pools.pop(operator.name, None)
-        if isinstance(pool, ProcessPoolExecutor):
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-        if pool is not None:
-            pool.shutdown(wait=False, cancel_futures=True)
+    # -- circuits, kept answers
 
     def _circuit(self, operator: Operator) -> Circuit:
         return self._circuits.setdefault(operator.name, Circuit(operator.breaker, self._pause))
@@ -253,19 +189,20 @@ class Caller:
                 self._cache.popitem(last=False)
 
 
-def _read(request: Request, returned: Any) -> Answer:
-    try:
-        return read(returned, request.variables, request.operator.rows)
-    except FOREIGN as problem:
-        return _failed(request.operator, problem)
+_ONE_EVENTS_FAULT = frozenset({"operator.raised", "operator.timeout", "operator.died"})
 
 
-def _failed(operator: Operator, problem: BaseException) -> Answer:
-    if isinstance(problem, WrongReturn):
-        return Answer.failed(
-            OperatorFailure(problem.code, f"{operator.name} returned what it must not: {problem.message}", problem.hint)
-        )
-    return Answer.failed(OperatorFailure("operator.raised", f"{operator.name} raised {described(problem)}"))
+def _replies(made: Returned, count: int) -> list[Reply]:
+    answers = made.answers
+    if isinstance(answers, OperatorFailure):
+        answers = [Answer.failed(answers)] * count
+    return [Reply(answer, made.milliseconds / count) for answer in answers]
+
+
+def _close(crews: dict[str, ThreadCrew | ProcessCrew]) -> None:
+    for crew in crews.values():
+        crew.close()
+    crews.clear()
 
 
 def undecidable(problem: Exception) -> HeadgateError:
@@ -277,17 +214,3 @@ def undecidable(problem: Exception) -> HeadgateError:
 
 def _hashable(value: Any) -> Any:
     return (type(value), tuple(map(_hashable, value)) if isinstance(value, list) else value)
-
-
-def _in_thread(operator: Operator, event: Event, arguments: tuple[Any, ...]) -> Any:
-    return _whole(operator(event, *arguments))
-
-
-def _in_process(packed: bytes, event: Event, arguments: tuple[Any, ...]) -> Any:
-    (operator,) = operator_pickling.unpack(packed)
-    return _whole(operator(event, *arguments))
-
-
-def _whole(returned: Any) -> Any:
-    """A generator runs where the operator runs, so that its time counts and its errors are caught there."""
-    return returned if isinstance(returned, bool | str | bytes) or not hasattr(returned, "__iter__") else list(returned)

@@ -117,6 +117,11 @@ class OperatorEngine:
             known[row] = {}, keys
         return Batch(self, index, columns, early, given, known=known)
 
+    def run_apart(self) -> None:
+        """From here on, operators that do not say how they are called run in a process of their own: one that ends its
+        process, as a crash in a library does, costs its call and no more."""
+        self._caller.apart = True
+
     def close(self) -> None:
         self._caller.close()
 
@@ -136,7 +141,8 @@ class OperatorEngine:
     def _side_by_side(self, index: OperatorIndex) -> int:
         used = {p.name for p in index.predicates if p.graph is None}
         operators = [self.registry[name] for name in used]
-        return self._window if any(o.batch is not None or o.concurrency != "inline" for o in operators) else 1
+        alone = all(o.batch is None and self._caller.concurrency(o) == "inline" for o in operators)
+        return 1 if alone else self._window
 
 
 def _asked_for(upstream: Hits | None, rows: int, slots: int) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:

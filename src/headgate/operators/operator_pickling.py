@@ -23,17 +23,17 @@ def pack(operators: Iterable[Operator]) -> bytes:
     """The operators as bytes."""
     tickets: list[Ticket] = []
     for operator in operators:
-        reference = _reference(operator)
+        reference = reference_of(operator)
         tickets.append((operator.name, reference, b"" if reference else _by_value(operator)))
     return pickle.dumps(tickets)
 
 
 def unpack(packed: bytes) -> list[Operator]:
     """The operators that `pack` sent. The bytes hold code: take them only from where plans come from."""
-    return [_fetch(*ticket) for ticket in pickle.loads(packed)]  # noqa: S301 - a plan ships the user's own code
+    return [fetch(*ticket) for ticket in pickle.loads(packed)]  # noqa: S301 - a plan ships the user's own code
 
 
-def _reference(operator: Operator) -> str:
+def reference_of(operator: Operator) -> str:
     """`module:attribute` if that really leads back to this operator, else nothing."""
     module = getattr(operator.function, "__module__", None)
     path = getattr(operator.function, "__qualname__", "")
@@ -66,7 +66,8 @@ def _by_value(operator: Operator) -> bytes:
     return sent
 
 
-def _fetch(name: str, reference: str, value: bytes) -> Operator:
+def fetch(name: str, reference: str, value: bytes = b"") -> Operator:
+    """The operator that a ticket stands for."""
     if not reference:
         found: Any = pickle.loads(value)  # noqa: S301 - a plan ships the user's own code
     else:

@@ -59,12 +59,13 @@ class Operator:
     needs: tuple[Path, ...] | None = None
     """The attributes it reads; None: all that the stream declares."""
     timeout: float | None = None
-    """Seconds; a call that takes longer is an error of the subscriptions that asked."""
+    """Seconds; a call that takes longer is an error of the subscriptions that asked. Waiting for a worker does not count."""
     pure: bool = False
     """The answer depends only on the arguments and the attributes in `needs`, so it may be kept."""
     batch: Callable[..., Sequence[Any]] | None = None
     """`batch(table, arguments)`: one row of the Arrow table and one tuple of arguments a call; one result each."""
-    concurrency: Concurrency = "inline"
+    concurrency: Concurrency | None = None
+    """How it is called. None: in the caller's thread, but on Spark and in a broker in a process of its own."""
     workers: int = 4
     rows: int = 10_000
     breaker: int | None = None
@@ -93,7 +94,7 @@ def operator(
     timeout: float | None = None,
     pure: bool = False,
     batch: Callable[..., Sequence[Any]] | None = None,
-    concurrency: Concurrency = "inline",
+    concurrency: Concurrency | None = None,
     workers: int = 4,
     variables: Iterable[int | str] | None = None,
     rows: int = 10_000,
@@ -112,7 +113,7 @@ def operator(
     timeout: float | None = None,
     pure: bool = False,
     batch: Callable[..., Sequence[Any]] | None = None,
-    concurrency: Concurrency = "inline",
+    concurrency: Concurrency | None = None,
     workers: int = 4,
     variables: Iterable[int | str] | None = None,
     rows: int = 10_000,
@@ -126,7 +127,7 @@ def operator(
         _positive(called, cost=cost, timeout=timeout, workers=workers, rows=rows, breaker=breaker)
         if not 0.0 <= selectivity <= 1.0:
             raise UsageError(f"operator {called}: selectivity is a probability, not {selectivity}")
-        if concurrency not in ("inline", "threads", "processes"):
+        if concurrency not in (None, "inline", "threads", "processes"):
             raise UsageError(f"operator {called}: concurrency is inline, threads or processes, not {concurrency!r}")
         return Operator(
             called,

@@ -136,14 +136,19 @@ def _in_network(text: str, network: str) -> bool:
 
 
 def like(value: str, pattern: str, escape: str | None, fold: bool) -> bool:
-    """ILIKE is LIKE between the LOWER of both."""
+    """ILIKE is LIKE between code points without their case; an escape is that code point and no other."""
     if fold:
-        value, pattern, escape = value.lower(), pattern.lower(), escape.lower() if escape else escape
-    return like_regex(pattern, escape).fullmatch(value) is not None
+        value = "".join(map(_simple_fold, value))
+    return like_regex(pattern, escape, fold).fullmatch(value) is not None
+
+
+def _simple_fold(c: str) -> str:
+    """Unicode's simple case folding, as far as Python knows it."""
+    return c.casefold() if len(c.casefold()) == 1 else c.lower() if len(c.lower()) == 1 else c
 
 
 @lru_cache(maxsize=10_000)
-def like_regex(pattern: str, escape: str | None) -> re.Pattern[str]:
+def like_regex(pattern: str, escape: str | None, fold: bool) -> re.Pattern[str]:
     """A LIKE pattern as a regular expression. Runs of % are one, so that it cannot blow up more than linearly each."""
     parts: list[str] = []
     at = 0
@@ -151,12 +156,12 @@ def like_regex(pattern: str, escape: str | None) -> re.Pattern[str]:
         c = pattern[at]
         if c == escape and at + 1 < len(pattern):
             at += 1
-            parts.append(re.escape(pattern[at]))
+            parts.append(re.escape(_simple_fold(pattern[at]) if fold else pattern[at]))
         elif c == "%":
             if not parts or parts[-1] != ".*":
                 parts.append(".*")
         else:
-            parts.append("." if c == "_" else re.escape(c))
+            parts.append("." if c == "_" else re.escape(_simple_fold(c) if fold else c))
         at += 1
     return re.compile("".join(parts), re.DOTALL)
 

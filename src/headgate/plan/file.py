@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import xxhash
 
 from headgate.covering.gates import Gate, GatedIndex
 from headgate.errors import PlanError
@@ -41,13 +40,19 @@ from headgate.plan.segment import Segment
 from headgate.predicates.cells import Cells
 from headgate.predicates.normal import Lit
 from headgate.schema import Attribute, Kind, Schema, Type
+from headgate.sequences.index import Ends, Layout, Numbered
+from headgate.sequences.level_index import LevelIndex
+from headgate.sequences.merging import MergedAutomata
+from headgate.sequences.predicate_table import Constants, Predicates
 from headgate.sequences.predicates import Equality
+from headgate.sequences.producers import ProducerKind, Producers
 from headgate.sequences.publish_levels import Joined, Known, Side
-from headgate.sequences.saved_columns import Nodes, SavedAutomaton, SavedIndex, SavedLevel, Spines
+from headgate.sequences.saved import SavedIndex, SavedLevel, SavedTable
 from headgate.sequences.spine import Accumulator, Merged, Selected, Source, Spine, Step
+from headgate.sequences.spine_table import Spines
 
 MAGIC = b"HEADGATE"
-VERSION = 3
+VERSION = 4
 AGAIN = "compile the book again"
 _ALIGN = 64
 _FRONT = struct.Struct("<IQ32s")
@@ -57,8 +62,9 @@ _CLASSES: dict[str, type[Any]] = {
     c.__name__: c
     for c in (
         Segment, FilterIndex, Lanes, Dense, Roots, Program, Lane, Conjuncts, Rows, Lookup, Cells, Lit, Schema, Attribute,
-        Type, OntologyText, GatedIndex, Gate, FilterStatic, SavedIndex, SavedLevel, SavedAutomaton, Nodes, Spines, Known,
-        Spine, Source, Merged, Step, Accumulator, Selected, Equality, Joined, Side,
+        Type, OntologyText, GatedIndex, Gate, FilterStatic, SavedIndex, SavedTable, SavedLevel, LevelIndex, Layout, Numbered,
+        Ends, MergedAutomata, Producers, ProducerKind, Spines, Predicates, Constants, Known, Spine, Source, Merged, Step,
+        Accumulator, Selected, Equality, Joined, Side,
     )
 }  # fmt: skip
 
@@ -190,7 +196,7 @@ def write(parts: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     tree = {name: writer.pack(part) for name, part in parts.items()}
     table, offset = [], 0
     for dtype, array in writer.arrays:
-        table.append((dtype, offset, array.nbytes, xxhash.xxh3_128_hexdigest(array.data)))
+        table.append((dtype, offset, array.nbytes, hashlib.sha256(array.data).hexdigest()))
         offset += -(-array.nbytes // _ALIGN) * _ALIGN
     head = json.dumps({"parts": tree, "arrays": table}, separators=(",", ":")).encode()
     start = -(-(len(MAGIC) + _FRONT.size + len(head)) // _ALIGN) * _ALIGN
@@ -223,8 +229,8 @@ def read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
             # A private mapping, so that arrays seem writable: kernels would be compiled a second time for those that
             # are not. Nobody writes, so the pages stay shared.
             mapped = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)
-    except OSError as e:
-        raise PlanError(f"cannot open the plan {path}: {e.strerror}") from None
+    except (OSError, ValueError) as e:  # a NUL in a path is a ValueError
+        raise PlanError(f"cannot open the plan {os.fspath(path)}: {getattr(e, 'strerror', e)}") from None
     if _digest(head) != digest:
         raise PlanError(f"{path} is damaged: its head is not what was written", AGAIN)
     start = -(-(len(front) + size) // _ALIGN) * _ALIGN
@@ -246,7 +252,7 @@ def _check(table: list[tuple[str, int, int, str]], mapped: Any, start: int, path
             raise PlanError(f"{path} is cut short", AGAIN)
         if np.dtype(dtype).kind not in _KINDS or size % np.dtype(dtype).itemsize:
             raise PlanError(f"{path} is damaged: it has an array of {dtype}", AGAIN)
-        if xxhash.xxh3_128_hexdigest(view[start + at : start + at + size]) != mark:
+        if hashlib.sha256(view[start + at : start + at + size]).hexdigest() != mark:
             raise PlanError(f"{path} is damaged: an array is not what was written", AGAIN)
 
 

@@ -30,8 +30,7 @@ from headgate.runtime.gc_freeze import mark_long_lived
 from headgate.runtime.stateful.group import GLOBAL, CompiledGroup, Keys
 from headgate.schema import Kind, Path, Schema
 from headgate.sequences.engine import Index
-from headgate.sequences.saved import open_index, save_index
-from headgate.sequences.saved_columns import SavedIndex
+from headgate.sequences.saved import SavedIndex, open_index, save_index
 from headgate.sequences.spine import reads
 
 _MOST_GROUPS = 256
@@ -135,6 +134,7 @@ class SequenceBook:
         if not isinstance(book, SavedBook):
             raise PlanError(f"{os.fspath(path)} has no sequences for Spark", "it was written by something else")
         context = CompileContext(operators)
+        context.engine.run_apart()
         catalogue = Catalogue(operators=Signatures(context.registry), **parts)
         bind, static = context.bind(catalogue), context.static(catalogue)
         names, texts, modes = (column.to_pylist() for column in (book.names, book.texts, book.modes))

@@ -32,7 +32,7 @@ def warnings_of(spine: Spine, missing: str = "null") -> list[str]:
 
 
 def _bound(step: Step, place: int, missing: str) -> int:
-    return min(parts(p, place, missing).bound for p in (step.theta, step.keep, step.after))
+    return min(parts(plain(p), place, missing).bound for p in (step.theta, step.keep, step.after))
 
 
 def _sources(spine: Spine) -> list[Source]:

@@ -23,7 +23,8 @@ from headgate.sequences.memory import Arrivals, Lists, column_of
 from headgate.sequences.tables import Ints
 
 if TYPE_CHECKING:
-    from headgate.sequences.engine import Index, LevelIndex
+    from headgate.sequences.engine import Index
+    from headgate.sequences.level_index import LevelIndex
 
 
 Until = int | Mapping[Kind, int]

@@ -7,9 +7,8 @@ patterns give becomes columns for the level above. Events that cannot be used ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,133 +17,23 @@ from numpy.typing import NDArray
 
 from headgate.columns import Columns
 from headgate.errors import PlanError
-from headgate.language import ast
-from headgate.language.ast import DUR, RUN, TRUE, Path
+from headgate.language.ast import DUR, Path
 from headgate.results import Problem
-from headgate.schema import Kind, Schema
+from headgate.schema import Schema
 from headgate.sequences.arrivals import Clock, Until, derived, merged_order
-from headgate.sequences.automaton import Automaton, Options, Slots, State
-from headgate.sequences.index import Layout, Numbered, Programs, number, numbered_parts
-from headgate.sequences.match_rows import Output, Rows
+from headgate.sequences.automaton import Options
+from headgate.sequences.level_index import LevelIndex, compile_levels
+from headgate.sequences.match_rows import Rows
 from headgate.sequences.matches import Matches
 from headgate.sequences.memory import Arrivals, Lists
-from headgate.sequences.parameterized import plain
 from headgate.sequences.pending import Pending
-from headgate.sequences.pending.pairs import JointPredicates, joint_predicates
-from headgate.sequences.predicates import FOREVER, event_paths
-from headgate.sequences.publish_levels import Joined, Level, Levels, Producer, Subscription
-from headgate.sequences.runs.signatures import signature
+from headgate.sequences.predicates import FOREVER
+from headgate.sequences.publish_levels import Levels, Subscription
 from headgate.sequences.runs.table import RunTable, subscribers, subscriptions_after
+from headgate.sequences.spine_table import Chain, SubscriptionTable
 from headgate.sequences.static import Static, StaticIndex
 from headgate.sequences.tables import Ints
 from headgate.sequences.unions import each_once, renamed
-
-
-@dataclass
-class LevelIndex:
-    """One level, compiled. `producers` are numbered; the ends of the kernel's tables accept those numbers.
-
-    What a session needs is arrays. The automata as objects are there for explanations, for reports of trouble and for
-    the slower path; of an index that was opened from a file they are built when one of these asks for them.
-    """
-
-    streams: list[str]
-    layout: Layout
-    unions: Sequence[Joined]
-    numbered: Numbered
-    producers: Sequence[Producer]
-    subscribers: Lists
-    """The subscriptions of each producer."""
-    givers: frozenset[int]
-    """The producers whose rows are events of a stream."""
-    slow: Mapping[int, str]
-    """Producers on the slower path, with the reason."""
-    statics: dict[int, tuple[StaticIndex, Ints]]
-    sides: dict[str, list[StaticIndex | None]]
-    predicates: int
-    """How many static predicates there are."""
-    starting: frozenset[int]
-    """The slots that start a run by themselves."""
-    open_streams: frozenset[int]
-    """The streams of which some step takes any event, as far as the event alone tells."""
-    watches_time: bool
-    """Whether time alone can make something happen: there is an ABSENT."""
-    automata: tuple[Callable[[], Automaton], Callable[[], Automaton]]
-    """Those of the kernel and of the slower path."""
-    signed: Callable[[], tuple[list[str], list[str]]]
-    """The signatures of their states."""
-    static: Static
-    """Makes the indexes of joint predicates."""
-    outputs: dict[int, Output] = field(default_factory=dict)
-
-    @cached_property
-    def compiled(self) -> Automaton:
-        return self.automata[0]()
-
-    @cached_property
-    def interpreted(self) -> Automaton:
-        return self.automata[1]()
-
-    @cached_property
-    def joint(self) -> dict[int, JointPredicates]:
-        """What operators and graphs decide about runs and events together, by state of the slower path."""
-        return joint_predicates(self.interpreted, self.layout.schemas, self.static) if self.slow else {}
-
-    @cached_property
-    def states(self) -> list[State]:
-        """The states of the kernel, in the order of its tables."""
-        return numbered_parts(self.compiled)[0]
-
-    @cached_property
-    def signatures(self) -> tuple[list[str], list[str]]:
-        return self.signed()
-
-    @cached_property
-    def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The numbers of states by signature, of the kernel and of the slower path."""
-        kernel, slower = self.signatures
-        return {s: i for i, s in enumerate(kernel)}, {s: i for i, s in enumerate(slower)}
-
-    @cached_property
-    def accepts(self) -> tuple[Ints, Ints]:
-        """The subscriptions that each end accepts for, as offsets and a list."""
-        ends = self.numbered.ends
-        found = self.subscribers.take(ends.accepts)
-        return found.offsets[ends.accept_from], found.values
-
-    @cached_property
-    def producer_of(self) -> dict[int, int]:
-        return dict(zip(self.subscribers.values.tolist(), self.subscribers.events.tolist(), strict=True))
-
-    @cached_property
-    def text_aggregates(self) -> bool:
-        """Does a run of the kernel hold texts in its aggregates?"""
-        texts = (Kind.STRING, Kind.BINARY, Kind.GRAPH)
-        kinds = (a.type for folds in self.numbered.ends.folds for _, accumulators in folds for a in accumulators)
-        return any(kind is not None and kind.kind in texts for kind in kinds)
-
-    @cached_property
-    def reads(self) -> dict[str, set[Path]]:
-        """The attributes that the level asks of each of its streams."""
-        found: dict[str, set[Path]] = {
-            name: set(columns) for name, columns in zip(self.streams, self.layout.columns, strict=True)
-        }
-        for stream, (test, _) in self.statics.items():
-            found[self.streams[stream]].update(test.needs)
-        for state, joint in self.joint.items():
-            stream = self.interpreted.states[state].stream
-            found[self.streams[stream]].update(p for p in joint.index.needs if p[0] != RUN)
-        for union in self.unions:
-            for side, side_test in zip(union.sides, self.sides[union.name], strict=True):
-                asks = found.setdefault(side.stream, set())
-                asks.update(a.path for a in union.schema)
-                asks.update(() if side_test is None else side_test.needs)
-        return found
-
-    def output(self, producer: int) -> Output:
-        if producer not in self.outputs:
-            self.outputs[producer] = Output(self.producers[producer].spine)
-        return self.outputs[producer]
 
 
 class Index:
@@ -160,24 +49,22 @@ class Index:
         """`streams` are others that are fed: if they keep time as those do that patterns read, they move it on for
         ABSENT, and if all are without TIME, their rows count too."""
         self.options = options or Options()
-        plan = Levels(subscriptions)
-        levels = [_level(level, plan, static, self.options) for level in plan.levels]
-        alive = np.ones(len(subscriptions), np.bool_)
-        names = [s.name for s in subscriptions]
-        self._set(subscriptions, names, plan, levels, alive, {**(streams or {}), **plan.base})
+        table = SubscriptionTable.of(subscriptions)
+        plan, levels = compile_levels(table, 0, None, static, self.options)
+        self._set((table,), plan, levels, np.ones(len(table), np.bool_), {**(streams or {}), **plan.base}, table.since)
 
     def _set(
         self,
-        subscriptions: Sequence[Subscription],
-        names: list[str],
+        tables: tuple[SubscriptionTable, ...],
         plan: Levels,
-        levels: list[LevelIndex],
+        levels: Sequence[LevelIndex],
         alive: NDArray[np.bool_],
         fed: Mapping[str, Schema],
-        since: Mapping[int, int] | None = None,
+        since: Mapping[int, int],
     ) -> None:
-        self.subscriptions = subscriptions
-        self.names = names
+        self.tables = tables
+        self.subscriptions: Sequence[Subscription] = tables[0] if len(tables) == 1 else Chain(tables)
+        self.names = [name for table in tables for name in table.names]
         self.plan = plan
         self.levels = levels
         self.alive = alive
@@ -187,34 +74,31 @@ class Index:
         self.streams = {name: schema for name, schema in fed.items() if schema.time_kind in times}
         """Those that keep a time that some pattern keeps."""
         self.sources = sorted(self.streams)
-        if since is None:
-            since = {i: s.since for i, s in enumerate(subscriptions) if s.since is not None}
         self.since = since
         """The epoch after which a subscription sees runs begin, of those that may share older ones."""
-        self.recent = np.zeros(len(names), np.bool_)
+        self.recent = np.zeros(len(self.names), np.bool_)
         self.recent[list(since)] = True
 
     @classmethod
     def opened(
         cls,
-        subscriptions: Sequence[Subscription],
-        names: list[str],
+        tables: tuple[SubscriptionTable, ...],
         plan: Levels,
-        levels: list[LevelIndex],
+        levels: Sequence[LevelIndex],
         alive: NDArray[np.bool_],
         fed: Mapping[str, Schema],
     ) -> Index:
         """An index that was compiled elsewhere."""
         made = cls.__new__(cls)
         made.options = Options()
-        made._set(subscriptions, names, plan, levels, alive, fed, {})
+        made._set(tables, plan, levels, alive, fed, {})
         return made
 
     def activated(self, since: Mapping[str, int]) -> Index:
         """The same index, in which some subscriptions see only runs that begin after a time."""
         made = copy(self)
         known = {i: since[name] for i, name in enumerate(self.names) if name in since}
-        made._set(self.subscriptions, self.names, self.plan, self.levels, self.alive, self.fed, known)
+        made._set(self.tables, self.plan, self.levels, self.alive, self.fed, known)
         return made
 
     def extended(self, more: Sequence[Subscription], gone: Iterable[int], static: Static) -> Index:
@@ -223,7 +107,9 @@ class Index:
         The new ones run in levels of their own, above the others, whose automata they do not share. What PUBLISHes can
         neither go nor give a stream that is there already; then a PlanError says so, and all must be compiled anew.
         """
-        plan = Levels(more, self.plan)
+        table = SubscriptionTable.of(more)
+        count = len(self.names)
+        plan, levels = compile_levels(table, count, self.plan, static, self.options)
         alive = np.append(self.alive, np.ones(len(more), np.bool_))
         for at in gone:
             if self.subscriptions[at].spine.publish is not None:
@@ -231,9 +117,9 @@ class Index:
             alive[at] = False
         made = copy(self)
         made.__dict__.pop("_read", None)
-        levels = [*self.levels, *(_level(level, plan, static, self.options) for level in plan.levels)]
-        names = [*self.names, *(s.name for s in more)]
-        made._set([*self.subscriptions, *more], names, plan, levels, alive, {**self.fed, **plan.base})
+        since = {**self.since, **{count + i: epoch for i, epoch in table.since.items()}}
+        tables = (*self.tables, table)
+        made._set(tables, plan, [*self.levels, *levels], alive, {**self.fed, **plan.base}, since)
         return made
 
     def needs(self) -> dict[str, frozenset[Path]]:
@@ -270,104 +156,6 @@ class Index:
             "static_predicates": sum(v.predicates for v in self.levels),
             "slower_path": slow,
         }
-
-
-def _level(level: Level, plan: Levels, static: Static, options: Options) -> LevelIndex:
-    streams = list(level.inputs)
-    numbers = {name: i for i, name in enumerate(streams)}
-    layout = Layout([plan.schemas.get(name, level.inputs[name]) for name in streams])
-    slots = Slots()
-    compiled, interpreted = Automaton(slots, options), Automaton(slots, options)
-    programs = Programs(layout)
-    slow: dict[int, str] = {}
-    asked: set[tuple[int, tuple[int, ...]]] = set()
-    for i, producer in enumerate(level.producers):
-        reads = [numbers[name] for name in producer.streams]
-        target = compiled.add(i, producer.spine, reads, producer.missing, producer.quota)
-        trouble = programs.trouble(target) if options.kernel else "the kernel is switched off"
-        if trouble is not None:
-            target.accepts.remove(i)
-            slow[i] = trouble
-            interpreted.add(i, producer.spine, reads, producer.missing, producer.quota)
-        _ask_columns(producer, reads, layout, asked, everything=trouble is not None)
-    compiled.settle_bounds()
-    interpreted.settle_bounds()
-    automata = (compiled, interpreted)
-    starts = [e for a in automata for e in a.starts.values()]
-    states = [s for a in automata for s in a.states]
-    free = {s.stream for s in states if s.slot < 0} | {e.target.streams[0] for e in starts if e.slot < 0}
-    made = LevelIndex(
-        streams,
-        layout,
-        level.unions,
-        number(compiled, programs),
-        level.producers,
-        Lists.of([p.subscriptions for p in level.producers]),
-        frozenset(i for i, p in enumerate(level.producers) if p.gives is not None),
-        slow,
-        _statics(slots, layout, static),
-        {union.name: [_side_index(side.source, union, static) for side in union.sides] for union in level.unions},
-        len(slots.predicates),
-        frozenset(e.slot for e in starts if e.dynamic == TRUE),
-        frozenset(free),
-        any(s.step.kind == "ABSENT" for s in states),
-        (lambda: compiled, lambda: interpreted),
-        lambda: (
-            [signature(s, streams) for s in numbered_parts(compiled)[0]],
-            [signature(s, streams) for s in interpreted.states],
-        ),
-        static,
-    )
-    made.joint  # noqa: B018 - compiled here, so that its errors are those of the compilation
-    return made
-
-
-def _ask_columns(
-    producer: Producer,
-    reads: Sequence[int],
-    layout: Layout,
-    asked: set[tuple[int, tuple[int, ...]]],
-    *,
-    everything: bool,
-) -> None:
-    """Gives columns to the attributes that SELECT asks of bound events; on the slower path those of predicates too."""
-    spine = producer.spine
-    key = (id(spine.items), tuple(reads))
-    if not everything and key in asked:
-        return
-    asked.add(key)
-    nodes = [item.expression for item in spine.items]
-    paths: list[Path] = []
-    if everything:
-        nodes.append(spine.start.where)
-        for place, step in enumerate(spine.steps, start=1):
-            nodes += [step.theta, step.keep, step.after]
-            nodes += [n for a in step.accumulators for n in (a.operand, a.start) if n is not None]
-            paths += [start for start in step.starts.values() if start is not None]
-            paths += [(f"#{place}", *path) for path in step.starts]
-    paths += [n.path for node in nodes for n in ast.walk(plain(node)) if isinstance(n, ast.Attribute)]
-    for path in paths:
-        if path[0].startswith("#") and len(path) > 1:
-            layout.column(reads[int(path[0][1:])], path[1:])
-
-
-def _statics(slots: Slots, layout: Layout, static: Static) -> dict[int, tuple[StaticIndex, Ints]]:
-    """An index of static predicates for each stream, with the slots its numbers stand for."""
-    by_stream: dict[int, list[int]] = {}
-    for slot, predicate in enumerate(slots.predicates):
-        by_stream.setdefault(predicate.stream, []).append(slot)
-    made = {}
-    for stream, ours in by_stream.items():
-        bodies = [(slots.predicates[s].body, slots.predicates[s].missing) for s in ours]
-        made[stream] = (static(layout.schemas[stream], bodies), np.array(ours, np.int64))
-    return made
-
-
-def _side_index(source: Any, union: Joined, static: Static) -> StaticIndex | None:
-    if source is None or (source.where == TRUE and union.missing != "total"):
-        return None
-    mode = union.missing if isinstance(source.origin, str) or union.missing != "total" else "null"
-    return static(source.schema, [(event_paths(source.where), mode)])
 
 
 class Session:

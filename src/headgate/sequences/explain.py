@@ -16,7 +16,8 @@ from headgate.language.printer import print_node
 from headgate.pictures import Picture
 from headgate.schema import Schema
 from headgate.sequences.automaton import Automaton, Options, State, Target, path_of
-from headgate.sequences.engine import Index, LevelIndex, Session
+from headgate.sequences.engine import Index, Session
+from headgate.sequences.level_index import LevelIndex
 from headgate.sequences.parameterized import plain
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.runs.table import RunTable
@@ -122,7 +123,7 @@ def runs_alive(session: Session) -> dict[str, int]:
     found: dict[str, int] = {}
     for at, level in enumerate(session.index.levels):
         table = session.tables[at]
-        counts = {id(s): int(c) for s, c in zip(level.states, table.waiting(), strict=True)}
+        counts = {id(s): int(c) for s, c in zip(level.compiled.states, table.waiting(), strict=True)}
         counts |= {id(s): len(table.stepper.runs[s.number]) for s in level.interpreted.states}
         for automaton in (level.compiled, level.interpreted):
             for target in automaton.targets:
@@ -138,7 +139,7 @@ def dropped(session: Session) -> dict[str, int]:
     found: dict[str, int] = {}
     for at, level in enumerate(session.index.levels):
         table = session.tables[at]
-        lost = {id(s): int(c) for s, c in zip(level.states, table.lost(), strict=True) if c}
+        lost = {id(s): int(c) for s, c in zip(level.compiled.states, table.lost(), strict=True) if c}
         lost |= {id(level.interpreted.states[n]): c for n, c in table.stepper.dropped.items()}
         for automaton in (level.compiled, level.interpreted) if lost else ():
             for target in automaton.targets:

@@ -1,24 +1,47 @@
-"""Automata to tables: numbers for states, edges and groups, programs for dynamic predicates, columns for attributes.
+"""Automata to tables: programs for dynamic predicates, columns for attributes, groups, and what else the kernel reads.
 
-Only what leads to an accepted subscription is entered. Groups are the AN and AI index: all states whose theta has the
-same static part and compares the same attribute of the incoming event. Edges of a state are sorted by slot, so that the
-kernel can look hits up among them (FR index).
+Groups are the AN and AI index: all states whose theta has the same static part and compares the same attribute of the
+incoming event. Edges of a state are sorted by slot, so that the kernel can look hits up among them (FR index).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from headgate.language.ast import TRUE, Node, Path
+from headgate.language.ast import Path
 from headgate.predicates.programs.compiler import TEXT, Instruction, Unsupported, is_float, sort_of
 from headgate.schema import Schema, Type
 from headgate.sequences import tables
 from headgate.sequences.aggregates import WIDTH
-from headgate.sequences.automaton import Automaton, Edge, State, Target
-from headgate.sequences.predicates import FOREVER
+from headgate.sequences.distinct import RowNumbers, distinct
+from headgate.sequences.merging import BOUND as STATE_BOUND
+from headgate.sequences.merging import (
+    CONTEXT,
+    DYNAMIC,
+    EQUALITY,
+    EXAMPLE,
+    JOINT,
+    KEEP,
+    KEEP_JOINT,
+    KEEP_SLOT,
+    ORIGIN,
+    PLACE,
+    SLOT,
+    STATE,
+    STREAM,
+    THETA,
+    Context,
+    Folds,
+    MergedAutomata,
+    Merger,
+)
+from headgate.sequences.parameterized import plain
+from headgate.sequences.predicate_table import PredicateTable
+from headgate.sequences.predicates import FOREVER, Equality
+from headgate.sequences.producers import Producers
 from headgate.sequences.programs.compiler import FUNCTIONS, Place, compile_program
 from headgate.sequences.spine import Accumulator
 from headgate.sequences.tables import Bits, Ints, Tables
@@ -53,113 +76,109 @@ def width_of(accumulators: Sequence[Accumulator]) -> int:
     return sum(2 * WIDTH[a.function] for a in accumulators)
 
 
-@dataclass
 class Programs:
     """Compiles predicates once each, and says why one cannot be compiled."""
 
-    layout: Layout
-    _trouble: dict[int, str | None] = field(default_factory=dict)
-    _known: dict[tuple[object, ...], tuple[Node, list[Instruction]]] = field(default_factory=dict)
-    """By the identity of a predicate and of what its names mean at its place."""
+    def __init__(self, layout: Layout, merger: Merger, predicates: PredicateTable) -> None:
+        self.layout = layout
+        self._contexts = merger.contexts
+        self._predicates = predicates
+        self._known: dict[tuple[int, int], list[Instruction] | str] = {}
+        self._accumulators: dict[int, list[tuple[Accumulator, list[list[Instruction] | None]]] | str] = {}
 
-    def trouble(self, target: Target) -> str | None:
-        """Why the automaton up to `target` needs the slower path; None if the kernel can do it."""
-        key = id(target)
-        if key not in self._trouble:
-            try:
-                self._trouble[key] = self._path(target)
-            except Unsupported as reason:
-                self._trouble[key] = str(reason)
-        return self._trouble[key]
+    def troubles(self, merged: MergedAutomata, producers: Producers) -> dict[int, str]:
+        """The producers that need the slower path, with the reason."""
+        default = np.array([kind.missing == "default" for kind in producers.kinds], np.bool_)[producers.kind]
+        reasons: list[str] = []
+        of_target = np.full(len(merged.targets), -1)
 
-    def _path(self, target: Target) -> str | None:
-        state = target.origin
-        if state is None:
-            if target.entry is not None:
-                self.start(target.entry)
+        def first_of(before: Ints, then: Ints) -> Ints:
+            return np.where(before >= 0, before, then)
+
+        def reason(text: object) -> int:
+            if not isinstance(text, str):
+                return -1
+            reasons.append(text)
+            return len(reasons) - 1
+
+        def of_programs(rows: Ints, column: int) -> Ints:
+            return each(lambda p, c: reason(self.predicate(p, c)), rows[:, column], rows[:, CONTEXT])
+
+        joint = reason("an operator or GRAPH that looks at the run")
+        in_default = reason("a dynamic predicate in `default` mode")
+        states, targets = merged.states, merged.targets
+        asking = (states[:, JOINT] > 0) | (states[:, KEEP_JOINT] > 0)
+        dynamic = ((states[:, THETA] > 0) | (states[:, KEEP] > 0)) & default[states[:, EXAMPLE]]
+        of_state = np.where(asking, joint, np.where(dynamic, in_default, -1))
+        of_state = first_of(of_state, of_programs(states, THETA))
+        of_state = first_of(of_state, of_programs(states, KEEP))
+        context = states[:, CONTEXT]
+        of_state = first_of(of_state, each(lambda c, _: reason(self.accumulators(c)), context, context))
+        dynamic = (targets[:, STATE] >= 0) & (targets[:, DYNAMIC] > 0) & default[targets[:, EXAMPLE]]
+        own = np.where(targets[:, JOINT] > 0, joint, np.where(dynamic, in_default, -1))
+        own = first_of(own, of_programs(targets, DYNAMIC))
+        for place in range(int(targets[:, PLACE].max(initial=0)) + 1):
+            here = np.flatnonzero(targets[:, PLACE] == place)
+            above = targets[here, STATE]
+            before = np.full(len(here), -1)
+            if place:
+                before = first_of(of_target[states[above, ORIGIN]], of_state[above])
+            of_target[here] = first_of(before, own[here])
+        wrong = np.repeat(of_target, np.diff(merged.accept_from))
+        return {int(p): reasons[w] for p, w in zip(merged.accepts, wrong, strict=True) if w >= 0}
+
+    def predicate(self, number: int, context: int) -> list[Instruction] | str | None:
+        if number == 0:
             return None
-        above = self.trouble(state.origin)
-        if above is not None:
-            return above
-        edge = state.edges[target.after]
-        if any(joint is not TRUE and joint != TRUE for joint in (state.joint, state.keep_joint, edge.joint)):
-            raise Unsupported("an operator or GRAPH that looks at the run")
-        self._state(state)
-        self.predicate(state, edge.dynamic)
-        return None
+        key = (number, context)
+        found = self._known.get(key)
+        if found is None:
+            node = plain(self._predicates.node(number))
+            try:
+                found = compile_program(node, self._place(self._contexts[context]))
+            except Unsupported as reason:
+                found = str(reason)
+            self._known[key] = found
+        return found
 
-    def _state(self, state: State) -> None:
-        if state.missing == "default":
-            for node in (state.theta, state.keep, *(e.dynamic for e in state.edges.values())):
-                if node != TRUE:
-                    raise Unsupported("a dynamic predicate in `default` mode")
-        self.predicate(state, state.theta)
-        self.predicate(state, state.keep)
-        for a in state.step.accumulators:
+    def accumulators(self, context: int) -> list[tuple[Accumulator, list[list[Instruction] | None]]] | str:
+        """The aggregates of a step, each with the programs of its operand and of its start."""
+        found = self._accumulators.get(context)
+        if found is None:
+            try:
+                found = self._aggregates(self._contexts[context])
+            except Unsupported as reason:
+                found = str(reason)
+            self._accumulators[context] = found
+        return found
+
+    def _aggregates(self, context: Context) -> list[tuple[Accumulator, list[list[Instruction] | None]]]:
+        assert context.step is not None
+        made = []
+        for a in context.step.accumulators:
             if a.function not in FUNCTIONS:
                 raise Unsupported(a.function)
             if a.operand is not None and sort_of(a.type) == TEXT and a.function in ("MIN", "MAX"):
                 raise Unsupported(f"{a.function} of texts")
-            self.expression(state, a.operand)
-            self.expression(state, a.start)
+            place = self._place(context)
+            made.append((a, [None if n is None else compile_program(n, place) for n in (a.operand, a.start)]))
+        return made
 
-    def predicate(self, state: State, node: Node) -> list[Instruction] | None:
-        return None if node is TRUE or node == TRUE else self._compiled(state, node)
-
-    def expression(self, state: State, node: Node | None) -> list[Instruction] | None:
-        return None if node is None else self._compiled(state, node)
-
-    def _compiled(self, state: State, node: Node) -> list[Instruction]:
-        origin, step = state.origin, state.step
-        folds = tuple([(place, id(accumulators)) for place, accumulators in origin.folds])
-        key = (id(node), origin.streams, state.stream, folds, id(step.accumulators), id(step.starts))
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = node, compile_program(node, self._place(state))
-        return known[1]
-
-    def start(self, edge: Edge) -> list[Instruction] | None:
-        if edge.dynamic is TRUE or edge.dynamic == TRUE:
-            return None
-        place = Place(
-            0,
-            lambda _, path: self.layout.column(edge.target.streams[0], path),
-            _no_aggregate,
-            _no_start,
-            self.layout.code,
-        )
-        return compile_program(edge.dynamic, place)
-
-    def _place(self, state: State) -> Place:
-        origin = state.origin
-        streams = origin.streams
-
+    def _place(self, context: Context) -> Place:
         def column(place: int, path: Path) -> tuple[int, Type | None]:
-            stream = state.stream if place == state.place else streams[place]
-            return self.layout.column(stream, path)
+            return self.layout.column(context.streams[place], path)
 
         def aggregate(place: int, name: str) -> tuple[int, str, Type | None]:
             cell = 0
-            for at, accumulators in (*origin.folds, (state.place, state.step.accumulators)):
+            for at, accumulators in context.folds:
                 for a in accumulators:
                     if at == place and a.name == name:
                         return cell, a.function, a.type
                     cell += 2 * WIDTH[a.function]
             raise AssertionError(f"no aggregate {name} at {place}")
 
-        return Place(state.place, column, aggregate, state.step.starts.get, self.layout.code)
-
-
-def _no_aggregate(place: int, name: str) -> tuple[int, str, Type | None]:
-    raise AssertionError((place, name))
-
-
-def _no_start(path: Path) -> Path | None:
-    raise AssertionError(path)
-
-
-Folds = tuple[tuple[int, tuple[Accumulator, ...]], ...]
-"""The accumulators of a run, by place."""
+        starts = {} if context.step is None else context.step.starts
+        return Place(context.place, column, aggregate, starts.get, self.layout.code)
 
 
 @dataclass(frozen=True)
@@ -190,100 +209,72 @@ class Numbered:
         return self.ends.folds[self.ends.fold[self.tables.edges[edge, tables.EDGE_TARGET]]]
 
 
-def number(automaton: Automaton, programs: Programs) -> Numbered:
-    return _Numbering(automaton, programs).build()
-
-
-def numbered_parts(automaton: Automaton) -> tuple[list[State], list[Target]]:
-    """The states and targets in the order in which the tables number them: only what leads to an accepted run."""
-    useful = _useful(automaton)
-    targets = [t for t in automaton.targets if t.number in useful]
-    return [s for t in targets for s in t.states.values() if _leads(s, useful)], targets
+def number(merged: MergedAutomata, merger: Merger, programs: Programs, producers: Producers, streams: int) -> Numbered:
+    return _Numbering(merged, merger, programs, producers).build(streams)
 
 
 class _Numbering:
-    def __init__(self, automaton: Automaton, programs: Programs) -> None:
-        self._automaton = automaton
-        self._programs = programs
+    def __init__(self, merged: MergedAutomata, merger: Merger, programs: Programs, producers: Producers) -> None:
+        self._merged, self._merger, self._programs, self._producers = merged, merger, programs, producers
         self._code: list[Instruction] = []
         self._known: dict[tuple[Instruction, ...], int] = {}
-        self._states, self._targets = numbered_parts(automaton)
-        self._useful = {t.number for t in self._targets}
-        self._state_number = {id(s): i for i, s in enumerate(self._states)}
-        self._target_number = {id(t): i for i, t in enumerate(self._targets)}
 
-    def build(self) -> Numbered:
-        states, programs = self._states, self._programs
-        groups, held = self._groups(), [self._held(s) for s in states]
-        places = max([t.place for t in self._targets] + [s.place for s in states], default=0) + 1
-        cells = max([width_of(s.step.accumulators) + _cells_before(s) for s in states], default=0)
-        accs: list[tuple[State, Accumulator, int]] = []
-        for s in states:
-            cell = tables.HANDLES + places + _cells_before(s)
-            for a in s.step.accumulators:
-                accs.append((s, a, cell))
-                cell += 2 * WIDTH[a.function]
-        edges = [self._edges(s) for s in states]
-        slots, streams = len(self._automaton.slots.predicates), len(programs.layout.schemas)
-        waits = [sum(id(s) in self._state_number for s in t.states.values()) for t in self._targets]
+    def build(self, streams: int) -> Numbered:
+        states, targets, contexts = self._merged.states, self._merged.targets, self._merger.contexts
+        slots = len(self._merger.slots)
+        begun = int(np.searchsorted(targets[:, PLACE], 1))
+        starts, edges = targets[:begun], targets[begun:]
+        waits = np.bincount(states[:, ORIGIN], minlength=len(targets))
         state_from = _offsets(waits)
-        starts = sorted(
-            (e for e in self._automaton.starts.values() if e.target.number in self._useful),
-            key=lambda e: _waiting_order(e.slot, e.target.streams[0]),
-        )
-        acc_from, edge_from = _offsets(len(s.step.accumulators) for s in states), _offsets(map(len, edges))
+        edge_from = np.searchsorted(edges[:, STATE], np.arange(len(states) + 1))
+        several = np.diff(edge_from) > 1
+        fans = np.concatenate([np.zeros(1, np.int64), np.cumsum(waits[begun:])])
+        places = int(targets[:, PLACE].max(initial=0)) + 1
+        cells = max((width_of(a) for c in contexts for a in [[a for _, own in c.folds for a in own]]), default=0)
+        held = each(lambda e, c: self._held(e, c)[0], states[:, EQUALITY], states[:, CONTEXT])
+        held_else = each(lambda e, c: self._held(e, c)[1], states[:, EQUALITY], states[:, CONTEXT])
+        group, groups = self._groups()
+        accs, acc_from = self._accumulators(tables.HANDLES + places)
+        steps = [c.step for c in contexts]
+        kinds = np.array([0 if s is None else KINDS[s.kind] for s in steps], np.int64)
+        within = np.array([0 if s is None else s.within for s in steps], np.int64)
+        quotas = np.array([k.quota for k in self._producers.kinds], np.int64)[self._producers.kind[states[:, EXAMPLE]]]
+        context = states[:, CONTEXT]
         nodes = [
-            _ints(KINDS[s.step.kind] for s in states),
-            _ints(groups[self._group_key(s)] for s in states),
-            _ints(s.bound for s in states),
-            _ints(h[0] for h in held),
-            _ints(self._program(programs.predicate(s, s.theta)) for s in states),
+            kinds[context],
+            group,
+            states[:, STATE_BOUND],
+            held,
+            each(self._program, states[:, THETA], context),
             edge_from[:-1],
             edge_from[1:],
-            _ints(e[0].slot if len(e) == 1 else tables.SEVERAL for e in edges),
-            _ints(s.place for s in states),
-            _ints(1 + sum(waits[self._target_number[id(e.target)]] for e in own) for own in edges),
-            _ints(h[1] for h in held),
-            _ints(s.keep_slot for s in states),
-            _ints(self._program(programs.predicate(s, s.keep)) for s in states),
-            _ints(s.step.within for s in states),
-            acc_from[:-1],
-            acc_from[1:],
+            np.where(several, tables.SEVERAL, edges[edge_from[:-1], SLOT]),
+            states[:, PLACE],
+            1 + fans[edge_from[1:]] - fans[edge_from[:-1]],
+            held_else,
+            states[:, KEEP_SLOT],
+            each(self._program, states[:, KEEP], context),
+            within[context],
+            acc_from[context],
+            acc_from[context + 1],
         ]
-        owned = [(s, e) for s, group in zip(states, edges, strict=True) for e in group]
-        edge_table = self._edge_table(
-            [e for _, e in owned], [programs.predicate(s, e.dynamic) for s, e in owned], state_from
-        )
-        group_list = list(groups)
-        by_group = _by_slot([(g[1], g[0]) for g in group_list], slots, streams)
-        by_start = _by_slot([(e.slot, e.target.streams[0]) for e in starts], slots, streams)
-        quotas = _ints(s.quota for s in states)
+        edge_table = self._edge_table(edges, begun, state_from)
+        by_group = _by_slot(groups[:, 1], groups[:, 0], slots, streams)
+        by_start = _by_slot(starts[:, SLOT], starts[:, STREAM], slots, streams)
         made = Tables(
             code=np.zeros((0, 5), np.int64),
             nodes=_matrix(nodes),
             quotas=quotas,
-            accs=_matrix(
-                [
-                    _ints(FUNCTIONS[a.function] for _, a, _ in accs),
-                    _ints(cell for _, _, cell in accs),
-                    _ints(self._program(programs.expression(s, a.operand)) for s, a, _ in accs),
-                    _ints(self._program(programs.expression(s, a.start)) for s, a, _ in accs),
-                ]
-            ),
+            accs=accs,
             edges=edge_table,
             edge_slots=np.ascontiguousarray(edge_table[:, tables.EDGE_SLOT]),
-            groups=_matrix(
-                [
-                    _ints(-1 if g[2] is None else programs.layout.column(g[0], g[2])[0] for g in group_list),
-                    _ints(g[3] for g in group_list),
-                ]
-            ),
-            starts=self._edge_table(starts, [programs.start(e) for e in starts], state_from),
+            groups=np.ascontiguousarray(groups[:, 2:]),
+            starts=self._edge_table(starts, 0, state_from),
             slots=_matrix([*by_group[0], *by_start[0]]),
             roles=_roles(by_group[0], by_start[0]),
             open_from=by_group[1],
             free_from=by_start[1],
-            keyed=any(g[2] is not None for g in group_list),
+            keyed=bool((groups[:, 2] >= 0).any()),
             least_quota=int(quotas.min(initial=FOREVER)),
             cells_at=tables.HANDLES + places,
             width=-(-(tables.HANDLES + places + cells) // _LINE) * _LINE,
@@ -292,36 +283,29 @@ class _Numbering:
         return Numbered(made._replace(code=code), self._ends())
 
     def _ends(self) -> Ends:
-        folds: dict[tuple[object, ...], tuple[int, Folds]] = {}
-        fold = []
-        for t in self._targets:
-            # Of a hundred thousand targets few differ in this, and those that do not have the same objects.
-            key = tuple((place, id(accumulators)) for place, accumulators in t.folds)
-            fold.append(folds.setdefault(key, (len(folds), t.folds))[0])
+        targets = self._merged.targets
+        known: dict[Folds, int] = {}
+        fold = np.array([known.setdefault(c.folds, len(known)) for c in self._merger.contexts], np.int64)
         return Ends(
-            _ints(t.place for t in self._targets),
-            _ints(fold),
-            tuple(f for _, f in folds.values()),
-            _offsets(len(t.accepts) for t in self._targets),
-            _ints(p for t in self._targets for p in t.accepts),
+            targets[:, PLACE],
+            fold[targets[:, CONTEXT]],
+            tuple(known),
+            self._merged.accept_from,
+            self._merged.accepts,
         )
 
-    def _edge_table(
-        self, edges: Sequence[Edge], programs: Sequence[list[Instruction] | None], state_from: Ints
-    ) -> Ints:
-        targets = _ints(self._target_number[id(e.target)] for e in edges)
-        return _matrix(
-            [
-                _ints(e.slot for e in edges),
-                _ints(map(self._program, programs)),
-                targets,
-                _ints(len(e.target.accepts) for e in edges),
-                state_from[targets],
-                state_from[targets + 1],
-            ]
-        )
+    def _edge_table(self, edges: Ints, first: int, state_from: Ints) -> Ints:
+        numbers = np.arange(first, first + len(edges))
+        programs = each(self._program, edges[:, DYNAMIC], edges[:, CONTEXT])
+        accepts = np.diff(self._merged.accept_from)[numbers]
+        return _matrix([edges[:, SLOT], programs, numbers, accepts, state_from[numbers], state_from[numbers + 1]])
 
-    def _program(self, program: list[Instruction] | None) -> int:
+    def _program(self, predicate: int, context: int) -> int:
+        found = self._programs.predicate(predicate, context)
+        assert not isinstance(found, str)
+        return self._at(found)
+
+    def _at(self, program: list[Instruction] | None) -> int:
         if program is None:
             return -1
         key = tuple(program)
@@ -331,93 +315,91 @@ class _Numbering:
             self._code += program
         return at
 
-    def _edges(self, state: State) -> list[Edge]:
-        found = [e for e in state.edges.values() if e.target.number in self._useful]
-        return sorted(found, key=lambda e: e.slot)
+    def _accumulators(self, cells_at: int) -> tuple[Ints, Ints]:
+        """The aggregates of all contexts that states have, and where those of each begin."""
+        used = set(self._merged.states[:, CONTEXT].tolist())
+        rows: list[tuple[int, ...]] = []
+        begins = [0]
+        for number, context in enumerate(self._merger.contexts):
+            cell = cells_at + sum(width_of(own) for place, own in context.folds if place < context.place)
+            made = self._programs.accumulators(number) if number in used else []
+            assert not isinstance(made, str)
+            for a, (operand, start) in made:
+                rows.append((FUNCTIONS[a.function], cell, self._at(operand), self._at(start)))
+                cell += 2 * WIDTH[a.function]
+            begins.append(len(rows))
+        return np.array(rows, np.int64).reshape(-1, 4), np.array(begins, np.int64)
 
-    def _group_key(self, state: State) -> tuple[int, int, Path | None, int]:
-        stream, slot, path = state.group
-        return stream, slot, path, 0 if path is None else self._modes(state)[0]
+    def _groups(self) -> tuple[Ints, Ints]:
+        """The group of each state; and of each group its stream, slot, column and how its key is made."""
+        states = self._merged.states
+        column = each(self._column, states[:, EQUALITY], states[:, STREAM])
+        mode = each(self._mode, states[:, EQUALITY], states[:, CONTEXT])
+        number, first = distinct(states[:, STREAM], states[:, SLOT], column, mode)
+        found = np.stack([states[first, STREAM], states[first, SLOT], column[first], mode[first]], axis=1)
+        order = np.lexsort((np.where(found[:, 1] < 0, found[:, 0], found[:, 1]), found[:, 1] >= 0))
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return rank[number], found[order]
 
-    def _modes(self, state: State) -> tuple[int, int, int]:
+    def _column(self, equality: int, stream: int) -> int:
+        if equality < 0:
+            return -1
+        return self._programs.layout.column(stream, self._merged.equalities[equality].incoming)[0]
+
+    def _mode(self, equality: int, context: int) -> int:
+        return 0 if equality < 0 else self._modes(self._merged.equalities[equality], self._merger.contexts[context])[0]
+
+    def _modes(self, equality: Equality, context: Context) -> tuple[int, int, int]:
         """How the keys of the incoming, the held and the first held value are made; see `_key` in the kernel."""
-        layout, equality = self._programs.layout, state.equality
-        assert equality is not None
-        kinds = [layout.column(state.stream, equality.incoming)[1]]
-        for path in self._held_paths(state):
-            stream = state.stream if path[0] == "$" else self._stream(state, path)
-            kinds.append(layout.column(stream, path[1:])[1])
-        reals = [is_float(kind) for kind in kinds]
+        asked = [(context.place, equality.incoming), *_held_at(equality, context)]
+        reals = [is_float(self._programs.layout.column(context.streams[at], path)[1]) for at, path in asked]
         modes = [0 if not r else 1 if all(reals) else 2 for r in reals]
         return modes[0], modes[1], modes[-1]
 
-    def _held_paths(self, state: State) -> list[Path]:
-        assert state.equality is not None
-        held = state.equality.held
-        start = state.step.starts.get(held[1:]) if held[0] == "$" else None
-        return [held] if start is None else [held, start]
-
-    def _stream(self, state: State, path: Path) -> int:
-        return state.origin.streams[int(path[0][1:])]
-
-    def _groups(self) -> dict[tuple[int, int, Path | None, int], int]:
-        found = dict.fromkeys(map(self._group_key, self._states))
-        return {g: i for i, g in enumerate(sorted(found, key=lambda g: _waiting_order(g[1], g[0])))}
-
-    def _held(self, state: State) -> tuple[int, int]:
+    def _held(self, equality: int, context: int) -> tuple[int, int]:
         """Where the value lies that theta compares for equality, and where before the first iteration: place, column
         and mode in one number, -1 for nowhere."""
-        if state.equality is None:
+        if equality < 0:
             return -1, -1
-        layout, paths, modes = self._programs.layout, self._held_paths(state), self._modes(state)
+        there, known = self._merger.contexts[context], self._merged.equalities[equality]
         packed = []
-        for path, mode in zip(paths, modes[1:], strict=False):
-            own = path[0] == "$"
-            place = state.place if own else int(path[0][1:])
-            column = layout.column(state.stream if own else self._stream(state, path), path[1:])[0]
+        for (place, path), mode in zip(_held_at(known, there), self._modes(known, there)[1:], strict=False):
+            column = self._programs.layout.column(there.streams[place], path)[0]
             packed.append(place << 32 | column << 2 | mode)
         return packed[0], packed[1] if len(packed) > 1 else -1
 
 
-def _useful(automaton: Automaton) -> set[int]:
-    found: set[int] = set()
-    for target in reversed(automaton.targets):
-        if target.accepts or any(_leads(s, found) for s in target.states.values()):
-            found.add(target.number)
-    return found
+def _held_at(equality: Equality, context: Context) -> list[tuple[int, Path]]:
+    """The places and paths of the value that the run holds: that of the last iteration, or the one where it starts."""
+    held = equality.held
+    if held[0] != "$":
+        return [(int(held[0][1:]), held[1:])]
+    assert context.step is not None
+    start = context.step.starts.get(held[1:])
+    return [(context.place, held[1:]), *([] if start is None else [(int(start[0][1:]), start[1:])])]
 
 
-def _leads(state: State, useful: set[int]) -> bool:
-    return any(e.target.number in useful for e in state.edges.values())
+def each(of_pair: Callable[[int, int], int], one: Ints, other: Ints) -> Ints:
+    """What a function gives for pairs of numbers, asked once for each that is different."""
+    known = RowNumbers(2)
+    numbers = known.of(np.stack([one, other], axis=1))
+    return np.array([of_pair(a, b) for a, b in known.rows.tolist()], np.int64)[numbers]
 
 
-def _cells_before(state: State) -> int:
-    return sum(width_of(accumulators) for _, accumulators in state.origin.folds)
+def _matrix(columns: Iterable[Ints]) -> Ints:
+    return np.ascontiguousarray(np.stack(list(columns), axis=1))
 
 
-def _ints(values: Iterable[int]) -> Ints:
-    return np.fromiter(values, np.int64)
+def _offsets(lengths: Ints) -> Ints:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
-def _matrix(columns: list[Ints]) -> Ints:
-    return np.ascontiguousarray(np.stack(columns, axis=1))
-
-
-def _offsets(lengths: Iterable[int]) -> Ints:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(_ints(lengths), dtype=np.int64)])
-
-
-def _waiting_order(slot: int, stream: int) -> tuple[bool, int]:
-    """What waits for no slot comes first, by its stream; then the others by their slot."""
-    return slot >= 0, stream if slot < 0 else slot
-
-
-def _by_slot(entries: Sequence[tuple[int, int]], slots: int, streams: int) -> tuple[tuple[Ints, Ints], Ints]:
-    """Of entries in waiting order, each a slot and a stream: where those of each slot begin and end, and where those of
-    each stream begin that wait for none."""
-    open_from = _offsets(np.bincount(_ints(stream for slot, stream in entries if slot < 0), minlength=streams))
-    counts = np.bincount(_ints(slot for slot, _ in entries if slot >= 0), minlength=slots)
-    offsets = open_from[-1] + _offsets(counts)
+def _by_slot(slot: Ints, stream: Ints, slots: int, streams: int) -> tuple[tuple[Ints, Ints], Ints]:
+    """Of entries, those first that wait for no slot, by stream, then the others by slot: where those of each slot begin
+    and end, and where those of each stream begin that wait for none."""
+    open_from = _offsets(np.bincount(stream[slot < 0], minlength=streams))
+    offsets = open_from[-1] + _offsets(np.bincount(slot[slot >= 0], minlength=slots))
     return (offsets[:-1], offsets[1:]), open_from
 
 

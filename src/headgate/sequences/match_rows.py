@@ -18,8 +18,9 @@ from headgate.predicates.rows import Value, compile_value
 from headgate.schema import Kind, Type
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.automaton import Target
-from headgate.sequences.index import Ends, Folds
+from headgate.sequences.index import Ends
 from headgate.sequences.memory import Memory
+from headgate.sequences.merging import Folds
 from headgate.sequences.spine import Spine
 from headgate.sequences.stepper import Run, View
 from headgate.sequences.tables import HANDLES, NODE, T0, T1, Ints

@@ -17,7 +17,8 @@ from headgate.sequences.match_rows import Rows, match_id
 from headgate.sequences.tables import Ints
 
 if TYPE_CHECKING:
-    from headgate.sequences.engine import Index, LevelIndex
+    from headgate.sequences.engine import Index
+    from headgate.sequences.level_index import LevelIndex
 
 _NONE = np.zeros(0, np.int64)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from headgate.language import ast
 from headgate.language.ast import DUR, TRUE, Node, Path, rewrite
@@ -23,7 +22,7 @@ from headgate.predicates import values
 from headgate.predicates.normal import fold
 from headgate.predicates.rows import Decided
 from headgate.sequences.algebra import heads, is_late
-from headgate.sequences.parameterized import Parameterized, Part, part, plain, put_in
+from headgate.sequences.parameterized import intern
 from headgate.sequences.spine import conjunction, conjuncts, variables
 
 FOREVER = 2**63 - 1
@@ -54,46 +53,6 @@ Ask = Callable[[Node], int]
 
 def parts(predicate: Node, place: int, missing: str, *, keyed: bool = False) -> Parts:
     """`keyed`: take out one equality for the AI index. In `default` mode equality has other rules, so none is."""
-    if predicate is TRUE:
-        return _NONE
-    if not isinstance(predicate, Parameterized):
-        return _parts(predicate, place, missing, keyed)
-    key = (id(predicate.skeleton), place, missing, keyed)
-    known = _of_skeletons.get(key)
-    if known is None:
-        found = _parts(predicate.skeleton, place, missing, keyed)
-        known = _of_skeletons[key] = (
-            part(found.static), part(found.dynamic), part(found.joint), found.equality, found.bound
-        )  # fmt: skip
-    static, dynamic, joint, equality, bound = known
-    values = predicate.values.__getitem__
-    run = dynamic.skeleton if not dynamic.tokens else _tree(dynamic.skeleton, tuple(map(values, dynamic.tokens)))
-    asked = joint.skeleton if not joint.tokens else plain(joint.fill(values))
-    if len(static.tokens) == len(predicate.values) and static.skeleton is predicate.skeleton:
-        return Parts(predicate, run, equality, bound, asked)
-    return Parts(static.fill(values), run, equality, bound, asked)
-
-
-def _tree(skeleton: Node, values: tuple[Any, ...]) -> Node:
-    """One tree for all predicates that say the same of the run, so that it is compiled once."""
-    key = (id(skeleton), values)
-    tree = _trees.get(key)
-    if tree is None:
-        if len(_trees) >= _MOST_TREES:
-            _trees.clear()
-        tree = _trees[key] = put_in(skeleton, values)
-    return tree
-
-
-_trees: dict[tuple[int, tuple[Any, ...]], Node] = {}
-_MOST_TREES = 10_000
-_NONE = Parts(TRUE, TRUE, None, FOREVER)
-_of_skeletons: dict[tuple[int, int, str, bool], tuple[Part, Part, Part, Equality | None, int]] = {}
-"""By the identity of the skeleton, which is interned: to hash a tree each time would cost more than the rest."""
-_event_skeletons: dict[int, Node] = {}
-
-
-def _parts(predicate: Node, place: int, missing: str, keyed: bool) -> Parts:
     static: list[Node] = []
     dynamic: list[Node] = []
     joint: list[Node] = []
@@ -123,16 +82,16 @@ def is_static(node: Node, place: int) -> bool:
 
 def event_paths(node: Node) -> Node:
     """A static predicate as a filter on the event: `#k` goes from the paths."""
-    if isinstance(node, Parameterized):
-        known = _event_skeletons.get(id(node.skeleton))
-        if known is None:
-            known = _event_skeletons[id(node.skeleton)] = part(event_paths(node.skeleton)).skeleton
-        return Parameterized(known, node.values)
 
     def change(n: Node) -> Node | None:
         return ast.Attribute(n.path[1:], at=n.at) if isinstance(n, ast.Attribute) else None
 
-    return rewrite(node, change)
+    return intern(rewrite(node, change))
+
+
+def has_heavy(node: Node, place: int) -> bool:
+    """Whether `refer` finds something to do."""
+    return any(isinstance(a, _HEAVY) and is_static(a, place) for a in _atoms(node))
 
 
 def refer(node: Node, place: int, ask: Ask) -> Node:

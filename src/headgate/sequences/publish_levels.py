@@ -79,7 +79,7 @@ class Level:
 class Known:
     """What a plan tells those that run above it: the schemas of all streams and of base streams, which streams nested
     patterns give and which are published, the level from which each can be read, a base stream whose time it keeps, and
-    how much there is below."""
+    how many levels there are below."""
 
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     base: Mapping[str, Schema] = field(default_factory=dict)
@@ -88,7 +88,6 @@ class Known:
     reach: Mapping[str, int] = field(default_factory=dict)
     clocks: Mapping[str, str] = field(default_factory=dict)
     height: int = 0
-    count: int = 0
 
 
 class Levels:
@@ -121,7 +120,7 @@ class Levels:
         self.published: set[str] = set(known.published)
         self._reach: dict[str, int] = dict(known.reach)
         self._clocks: dict[str, str] = dict(known.clocks)
-        self._first_level, self._first_number = known.height, known.count
+        self._first_level = known.height
 
     @classmethod
     def of(cls, known: Known) -> Levels:
@@ -133,15 +132,11 @@ class Levels:
     @property
     def known(self) -> Known:
         names = tuple(sorted(self.anonymous)), tuple(sorted(self.published))
-        return Known(self.schemas, self.base, *names, self._reach, self._clocks, self.height, self.count)
+        return Known(self.schemas, self.base, *names, self._reach, self._clocks, self.height)
 
     @property
     def height(self) -> int:
         return self._first_level + len(self.levels)
-
-    @property
-    def count(self) -> int:
-        return self._first_number + len(self.subscriptions)
 
     def time(self, streams: Iterable[str]) -> Kind | None:
         """What the TIME of streams that meet in a pattern is; None where it is the order of input."""
@@ -151,7 +146,7 @@ class Levels:
         s = self.subscriptions[number]
         spine = simplify(s.spine, s.missing)
         at, streams = self._inputs(spine, s)
-        producer = Producer(spine, streams, s.missing, s.quota, (self._first_number + number,), spine.publish, s.name)
+        producer = Producer(spine, streams, s.missing, s.quota, (number,), spine.publish, s.name)
         self._at(at).producers.append(producer)
         if spine.publish is not None:
             self.schemas[spine.publish] = spine.schema

@@ -150,7 +150,7 @@ class Stepper:
         for s in automaton.states:
             self._waiting.setdefault((s.stream, s.slot), []).append(s)
         self._starts: dict[tuple[int, int], list[tuple[Edge, Truth]]] = {}
-        for edge in automaton.starts.values():
+        for edge in automaton.starts:
             self._starts.setdefault((edge.target.streams[0], edge.slot), []).append((edge, compile_truth(edge.dynamic)))
         self.runs: dict[int, dict[int, Run]] = {s.number: {} for s in automaton.states}
         self._deadlines: list[tuple[int, int, int]] = []
@@ -168,7 +168,7 @@ class Stepper:
         return _Compiled(
             test(state.theta, state.slot, state.joint),
             test(state.keep, state.keep_slot, state.keep_joint),
-            [(edge, test(edge.dynamic, edge.slot, edge.joint)) for edge in state.edges.values()],
+            [(edge, test(edge.dynamic, edge.slot, edge.joint)) for edge in state.edges],
             [None if a.operand is None else compile_value(a.operand) for a in accumulators],
             [None if a.start is None else compile_value(a.start) for a in accumulators],
             [*state.origin.folds, (state.place, accumulators)] if accumulators else list(state.origin.folds),
@@ -292,14 +292,14 @@ class Stepper:
             return
         if to.accepts:
             accepted.setdefault((to.number, run.key()), Accepted(to, run))
-        for state in to.states.values():
+        for state in to.states:
             waiting = self._entering(state, run, now)
             fresh.setdefault((state.number, waiting.key()), (state, waiting))
 
     def _arrive(self, target: Target, run: Run, now: int) -> Iterator[Accepted]:
         if target.accepts:
             yield Accepted(target, run)
-        for state in target.states.values():
+        for state in target.states:
             self._install(state, self._entering(state, run, now))
 
     def _entering(self, state: State, run: Run, now: int) -> Run:

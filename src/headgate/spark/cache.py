@@ -8,9 +8,11 @@ its name, and all processes map the one file, so that they share its pages. What
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import threading
 import time
@@ -71,14 +73,30 @@ Fetch = Callable[[Filed, Path], int]
 
 
 def folder() -> Path:
+    """The folder, made if it is not there. Who can write to it can swap plans, so it must be this user's alone."""
     named = os.environ.get(FOLDER)
-    made = Path(named) if named else Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}" / "plans"
+    if named:
+        return _own(Path(named), parents=True)
+    return _own(_own(Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}") / "plans")
+
+
+def _own(made: Path, *, parents: bool = False) -> Path:
+    hint = f"remove it, or name another one with {FOLDER}"
     try:
-        made.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made.mkdir(parents=parents, exist_ok=True, mode=0o700)
+        known = made.lstat()
+    except FileExistsError:
+        raise EnvironmentProblem(f"the cache folder {made} is not a folder", hint) from None
     except OSError as problem:
+        raise EnvironmentProblem(f"the cache folder {made} cannot be written: {problem.strerror}", hint) from None
+    if not stat.S_ISDIR(known.st_mode):
+        raise EnvironmentProblem(f"the cache folder {made} is not a folder", hint)
+    if known.st_uid != os.getuid():
+        raise EnvironmentProblem(f"the cache folder {made} belongs to another user", hint)
+    if known.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise EnvironmentProblem(
-            f"the cache folder {made} cannot be written: {problem.strerror}", f"name another one with {FOLDER}"
-        ) from None
+            f"the cache folder {made} can be written by others", f"chmod 700 {made}, when it is empty"
+        )
     return made
 
 
@@ -104,7 +122,9 @@ def plan(head: Filed, segments: Sequence[Filed], fetches: Sequence[tuple[str, Fe
     called = xxhash.xxh3_128_hexdigest(operators)
 
     def context() -> CompileContext:
-        return CompileContext(operator_pickling.unpack(operators) if operators else ())
+        made = CompileContext(operator_pickling.unpack(operators) if operators else ())
+        made.engine.run_apart()
+        return made
 
     def assembled() -> Plan:
         parts = [_kept(_segments, f.digest, partial(_segment, f, fetches)) for f in segments]
@@ -145,10 +165,10 @@ def path(filed: Filed, fetches: Sequence[tuple[str, Fetch]] = ()) -> Path:
     """The file on this host, fetched from the first origin that has it."""
     home = folder()
     target = home / filed.name
-    if _touched(target):
+    if _touched(target, filed.digest):
         return target
     with locked(home / f".{filed.digest}.lock"):
-        if _touched(target):
+        if _touched(target, filed.digest):
             return target
         problems = []
         for origin, fetch in fetches:
@@ -181,8 +201,12 @@ def moved() -> list[Moved]:
 
 
 def link_or_copy(source: Path, target: Path) -> int:
-    """The same file under a second name where the file system can, else a copy; the bytes copied."""
+    """The same file under a second name where the file system can, else a copy; the bytes copied. A file that another
+    user may still write to is copied."""
     try:
+        known = source.stat()
+        if known.st_uid != os.getuid() or known.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise PermissionError
         os.link(source, target)
     except FileNotFoundError:
         raise
@@ -193,11 +217,8 @@ def link_or_copy(source: Path, target: Path) -> int:
 
 
 def digest(file: Path) -> str:
-    state = xxhash.xxh3_128()
     with file.open("rb") as f:
-        while chunk := f.read(1 << 22):
-            state.update(chunk)
-    return state.hexdigest()
+        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def forget() -> None:
@@ -206,13 +227,13 @@ def forget() -> None:
         known.clear()
 
 
-def _touched(target: Path) -> bool:
-    """Whether the file is there; if so, it counts as used now."""
+def _touched(target: Path, named: str) -> bool:
+    """Whether the file is there and is what its name says; if so, it counts as used now."""
     try:
         os.utime(target)
+        return digest(target) == named
     except FileNotFoundError:
         return False
-    return True
 
 
 @contextmanager

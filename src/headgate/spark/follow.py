@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from headgate.plan import Plan
 from headgate.store import Store
-from headgate.store.book import follow
-from headgate.subscriptions import Subscriptions
+from headgate.store.replica import Replica
+from headgate.subscriptions.journal import ONTOLOGY
 
 
 class Follower:
@@ -17,19 +17,21 @@ class Follower:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._version = -1
-        self._book: Subscriptions | None = None
+        self._replica: Replica | None = None
         self._plan: Plan | None = None
 
     def at(self, version: int) -> Plan:
         """The plan of the book at a version; its sequences are not compiled."""
-        if self._book is None:
-            self._book, self._version = self._store.book(version), version
-        if version < self._version:
-            return self._store.book(version).compile_stateless()
-        if version > self._version:
-            follow(self._store, self._book, self._version, version)
-            self._version, self._plan = version, None
+        if self._replica is None:
+            self._replica = self._store.replica(version)
+        if version < self._replica.version:
+            return self._store.replica(version).book.compile_stateless()
+        if version > self._replica.version:
+            changes = self._store.follow(self._replica, version)
+            if changes is None or any(change.kind == ONTOLOGY for change in changes):
+                # What the plan was compiled with is gone, or means something else now.
+                self._replica = self._store.replica(version)
+            self._plan = None
         if self._plan is None:
-            self._plan = self._book.compile_stateless()
+            self._plan = self._replica.book.compile_stateless()
         return self._plan

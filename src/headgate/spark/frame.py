@@ -12,9 +12,10 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from headgate.errors import SchemaError, UsageError
+from headgate.events.tables import always_fits
 from headgate.language.catalogue import nearest
 from headgate.runtime.batches import BODY, EVENT
 from headgate.schema import Attribute, Kind, Path, Schema, Type, format_path
@@ -37,10 +38,12 @@ _FITS: Mapping[Kind, frozenset[Kind]] = {
 """The kinds of column that may hold an attribute of a kind; single values may still not fit."""
 
 
-def wanted(schema: Schema, needs: Iterable[Path]) -> dict[Path, Attribute]:
-    """What must be read for these needs: they, and what every event of the stream must have."""
+def wanted(df: DataFrame, schema: Schema, needs: Iterable[Path]) -> dict[Path, Attribute]:
+    """What must be read for these needs: they, what every event of the stream must have, and what may not fit."""
     paths = dict.fromkeys(sorted(needs))
     paths.update((a.path, None) for a in schema if a.not_null or a.path in schema.time)
+    if schema.declared:
+        paths.update((a.path, None) for a in schema if not _typed(df, a))
     return {path: schema.get(path) or Attribute(path, None) for path in paths}
 
 
@@ -62,7 +65,7 @@ def selected(
         if kind not in ("string", "binary"):
             raise SchemaError(f"column {json} is {kind}, and JSON is read from a string or binary column")
         return df.select(identity, fn.col(_quoted(json)).alias(BODY), *extra)
-    attributes = wanted(schema, needs)
+    attributes = wanted(df, schema, needs)
     if lenient:
         attributes = {path: a for path, a in attributes.items() if _kind(df.schema, path) is not None}
     else:
@@ -165,6 +168,18 @@ def _pruned(path: Path, kind: DataType, needs: Sequence[Path]) -> Column:
     assert isinstance(kind, StructType)
     fields = [_pruned((*path, name), kind[name].dataType, paths).alias(name) for name, paths in below.items()]
     return fn.when(column.isNotNull(), fn.struct(*fields))
+
+
+def _typed(df: DataFrame, attribute: Attribute) -> bool:
+    """Whether the frame has an attribute in its declared type, or not at all."""
+    kind = _kind(df.schema, attribute.path)
+    if kind is None:
+        return True
+    try:
+        found = Schema.from_spark("", StructType([StructField("x", kind)])).get(("x",))
+    except SchemaError:
+        return True
+    return found is None or always_fits(found.type, attribute.type)
 
 
 def _fits(found: Type, declared: Type) -> bool:

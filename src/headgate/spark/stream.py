@@ -39,7 +39,7 @@ from headgate.runtime.stateful.watermark import Timing
 from headgate.schema import Schema
 from headgate.spark.batch import Shipped, matched, matches_schema, split
 from headgate.spark.batch_report import account
-from headgate.spark.checkpoint import Claim, claim, claimed
+from headgate.spark.checkpoint import Claim, claim, claimed, must_not_be_ahead
 from headgate.spark.follow import Follower
 from headgate.spark.frame import EVERY, STREAM, EventId, absent, event_column, routed, selected
 from headgate.spark.metrics import Listener, Metrics
@@ -165,7 +165,7 @@ def start(
     batches.follower = follower
     listener = None
     if not is_connect(spark):
-        batches.claimed(buckets=stateful)
+        must_not_be_ahead(str(checkpoint), batches.claimed(buckets=stateful), book.logs)
         listener = Listener(name, numbers)
         spark.streams.addListener(listener)
     if timing is not None:

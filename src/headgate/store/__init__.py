@@ -6,14 +6,16 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headgate.store.book import Change, Store
+    from headgate.store.book import Store
+    from headgate.store.records import Change
+    from headgate.store.replica import Quarantined
 
-__all__ = ["Change", "Store"]
+__all__ = ["Change", "Quarantined", "Store"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'headgate.store' has no attribute {name!r}")
-    from headgate.store import book
+    from headgate.store import book, records, replica
 
-    return getattr(book, name)
+    return getattr({"Change": records, "Quarantined": replica}.get(name, book), name)

@@ -7,8 +7,11 @@ that has seen 7 would never look for a 6 that commits later.
 
 from __future__ import annotations
 
+import logging
+import os
 import sqlite3
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +21,7 @@ from typing import Any
 from headgate.errors import EnvironmentProblem, UsageError
 from headgate.store.migrations import STEPS
 
+log = logging.getLogger("headgate.store")
 Row = tuple[Any, ...]
 PATIENCE_S = 60.0
 
@@ -30,6 +34,24 @@ class StoreUnavailable(EnvironmentProblem):
 
 _WRITERS = 0x6865616467617465
 """The key of PostgreSQL's advisory lock that writers take turns with."""
+
+
+_PASSING = frozenset(
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in ("BUSY", "LOCKED", "NOMEM", "READONLY", "IOERR", "FULL", "CANTOPEN", "PROTOCOL")
+)
+"""What SQLite may say about its surroundings, not about the statement: the disk is full, say."""
+
+
+def _check_texts(values: Sequence[Any]) -> None:
+    """PostgreSQL cannot keep NUL in a text; so that a store can be moved, neither can SQLite."""
+    for value in values:
+        if isinstance(value, str) and "\0" in value:
+            raise UsageError("a text holds the character NUL, which cannot be kept", "leave it out")
+
+
+def _no_text(problem: UnicodeEncodeError) -> UsageError:
+    return UsageError(f"a text cannot be kept: {problem.reason}", "use UTF-8 text")
 
 
 class Database:
@@ -61,6 +83,7 @@ class Database:
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """What a query finds."""
+        _check_texts(values)
         with self._answering() as connection:
             return list(connection.execute(self._spelt(sql), values).fetchall())
 
@@ -71,12 +94,16 @@ class Database:
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
         """The number of rows that a statement changed."""
+        _check_texts(values)
         with self._answering() as connection:
             return int(connection.execute(self._spelt(sql), values).rowcount)
 
     def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        listed = list(rows)
+        for values in listed:
+            _check_texts(values)
         with self._answering() as connection:
-            connection.cursor().executemany(self._spelt(sql), rows)
+            connection.cursor().executemany(self._spelt(sql), listed)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -85,21 +112,32 @@ class Database:
             yield
             return
         with self._answering() as connection:
-            if self._postgres:
-                connection.execute("BEGIN")
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS,))
-            else:
-                connection.execute("BEGIN IMMEDIATE")
             self._local.writing = True
             try:
+                if self._postgres:
+                    connection.execute("BEGIN")
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_WRITERS,))
+                else:
+                    connection.execute("BEGIN IMMEDIATE")
                 yield
+                connection.execute("COMMIT")
             except BaseException:
-                self._local.writing = False
-                if self._alive():
-                    connection.execute("ROLLBACK")
+                self._roll_back(connection)
                 raise
-            self._local.writing = False
-            connection.execute("COMMIT")
+            finally:
+                self._local.writing = False
+
+    def _roll_back(self, connection: Any) -> None:
+        """End a transaction that has failed. The database may have ended it already, as SQLite does on a full disk; if it
+        cannot even say so, the connection is of no more use."""
+        if not self._alive() or not (self._postgres or connection.in_transaction):
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except Exception:
+            # Whoever waits must hear of the first problem, not of this one.
+            log.warning("a transaction could not be rolled back", exc_info=True)
+            self.close()
 
     @contextmanager
     def _answering(self) -> Iterator[Any]:
@@ -108,8 +146,11 @@ class Database:
         if not self._postgres:
             try:
                 yield connection
-            except sqlite3.OperationalError as problem:
-                if "locked" in str(problem) or "disk" in str(problem):
+            except UnicodeEncodeError as problem:
+                raise _no_text(problem) from None
+            except sqlite3.DatabaseError as problem:
+                # The code of the kind of problem is in the last byte.
+                if (getattr(problem, "sqlite_errorcode", 0) & 0xFF) in _PASSING:
                     raise StoreUnavailable(f"the store does not answer: {problem}") from None
                 raise
             return
@@ -117,7 +158,9 @@ class Database:
 
         try:
             yield connection
-        except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
+        except UnicodeEncodeError as problem:
+            raise _no_text(problem) from None
+        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as problem:
             if not self._alive():
                 self._local.writing = False
                 self.close()
@@ -158,10 +201,11 @@ class Database:
     def _sqlite(self) -> sqlite3.Connection:
         assert self.path is not None
         try:
+            _only_for_its_owner(self.path)
             made = sqlite3.connect(self.path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
             made.execute("PRAGMA journal_mode = WAL")
             made.execute("PRAGMA synchronous = FULL")
-        except sqlite3.Error as problem:
+        except (sqlite3.Error, OSError) as problem:
             raise EnvironmentProblem(
                 f"cannot open the store {self.path}: {problem}", "is it a file you may write?"
             ) from None
@@ -194,12 +238,16 @@ class Database:
             if self._postgres
             else "INTEGER PRIMARY KEY AUTOINCREMENT",
             "bytes": "BYTEA" if self._postgres else "BLOB",
+            "now": repr(time.time()),
         }
         with self.writing():
             # Looked at again: another process may have been first.
             for number in range(self._applied(), len(STEPS)):
-                for statement in STEPS[number]:
-                    self.execute(statement.format(**words))
+                for step in STEPS[number]:
+                    if isinstance(step, str):
+                        self.execute(step.format(**words))
+                    else:
+                        step(self)
                 if number == 0:
                     self.execute("INSERT INTO facts VALUES ('store', ?)", (str(uuid.uuid4()),))
                     self.execute("INSERT INTO facts VALUES ('tables', '0')")
@@ -214,3 +262,14 @@ class Database:
         if self.value(known) is None:
             return 0
         return int(self.value("SELECT value FROM facts WHERE name = 'tables'"))
+
+
+def _only_for_its_owner(path: Path) -> None:
+    """A store holds what people subscribe to, and hashes of their keys. SQLite gives its other files the same mode."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        found = path.stat()
+        # Whoever opened it to a group did so on purpose; a file that everybody can read was made by an older Headgate.
+        if found.st_mode & 0o004 and found.st_uid == os.geteuid():
+            path.chmod(0o600)

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from headgate.results import clean
 from headgate.store.database import Database
 
 _MATCH = ("id", "stream", "event", "subscription", "output", "labels")
@@ -22,6 +23,12 @@ STAGED = ("kind", *_MATCH, *_PROBLEM[3:])
 MATCH, ERROR = "match", "error"
 _FEW = 500
 """Values in one statement."""
+BATCH_SIZE = 64 << 20
+"""Characters of the events in a batch of matching; one event may be larger."""
+PAGE_SIZE = 1 << 20
+"""Characters in a page of notices; one notice may be larger."""
+_BATCHES = 100
+"""Of each query, so many of the versions of its batches are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,11 @@ class Notice:
     via: str | None
     origin: str | None
 
+    @property
+    def size(self) -> int:
+        """Characters of its event and its output."""
+        return len(self.body or "") + len(self.output or "")
+
 
 def staged(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of matches and problems (`results.row_schema`) as it is staged."""
@@ -85,6 +97,13 @@ def staged(row: Mapping[str, Any]) -> dict[str, Any]:
         return {**{name: row.get(name) for name in _MATCH}, "kind": MATCH, "event": event}
     names = orjson.dumps(list(error["subscriptions"])).decode() if error["subscriptions"] else None
     return {"id": row["id"], "stream": row["stream"], **error, "kind": ERROR, "event": event, "subscriptions": names}
+
+
+def _kept(value: Any) -> Any:
+    """A value as a database can keep it. What events hold may be anything, and is told all the same."""
+    if not isinstance(value, str) or (value.isascii() and "\0" not in value):
+        return value
+    return clean(value, len(value))
 
 
 class Logs:
@@ -113,10 +132,13 @@ class Logs:
             ]
         return [LoggedEvent(*r) for r in self._database.rows(f"{sql} ORDER BY id", values)]
 
-    def until(self, since: int, count: int) -> int:
-        """The id of the event `count` events after `since`, or of the last one there is."""
+    def until(self, since: int, count: int, size: int = BATCH_SIZE) -> int:
+        """The id of the event `count` events, or `size` characters, after `since`, or of the last one there is."""
         found = self._database.value(
-            "SELECT max(id) FROM (SELECT id FROM events WHERE id > ? ORDER BY id LIMIT ?) AS next", (since, count)
+            """SELECT coalesce(max(CASE WHEN total <= ? THEN id END), min(id)) FROM (
+                SELECT id, sum(length(body)) OVER (ORDER BY id) AS total FROM events WHERE id > ? ORDER BY id LIMIT ?
+            ) AS next""",
+            (size, since, count),
         )
         return since if found is None else int(found)
 
@@ -141,7 +163,7 @@ class Logs:
 
     def _stage(self, job: str, rows: Iterable[Mapping[str, Any]]) -> None:
         marks = ", ".join("?" * (len(STAGED) + 1))
-        values = ([job, *(row.get(name) for name in STAGED)] for row in rows)
+        values = ([job, *(_kept(row.get(name)) for name in STAGED)] for row in rows)
         self._database.many(f"INSERT INTO staged (job, {', '.join(STAGED)}) VALUES ({marks})", values)  # noqa: S608 - constants of this module
 
     def commit(self, jobs: Sequence[str], rows: Iterable[Mapping[str, Any]] = ()) -> None:
@@ -167,7 +189,7 @@ class Logs:
         now, listed = time.time(), list(rows)
         with self._database.writing():
             for table, names, kind in (("notifications", _MATCH, MATCH), ("errors", _PROBLEM, ERROR)):
-                values = [(*(row.get(n) for n in names), now) for row in listed if row["kind"] == kind]
+                values = [(*(_kept(row.get(n)) for n in names), now) for row in listed if row["kind"] == kind]
                 marks = ", ".join("?" * (len(names) + 1))
                 sql = f"INSERT INTO {table} ({', '.join(names)}, at) VALUES ({marks}) ON CONFLICT (id) DO NOTHING"  # noqa: S608 - names above
                 if values:
@@ -201,23 +223,35 @@ class Logs:
         return self._noticed(f"seq > ? AND {mine}", [since, owner], most)
 
     def _noticed(self, where: str, values: Sequence[Any], most: int) -> list[Notice]:
-        rows = self._database.rows(
-            f"""SELECT seq, id, stream, event, subscription, output, at FROM notifications
+        # Sizes first: a thousand events of a megabyte each must not be in memory at once.
+        heads = self._database.rows(
+            f"""SELECT seq, event, coalesce(length(output), 0) FROM notifications
             WHERE {where} ORDER BY seq LIMIT ?""",  # noqa: S608 - conditions of this class
             (*values, most),
         )
-        events = self._by_id({int(row[3]) for row in rows if str(row[3]).isdecimal()})
-        none = (None, None, None, None)
-        return [Notice(*row, *(events.get(int(row[3]), none) if str(row[3]).isdecimal() else none)) for row in rows]
+        sizes = self._by_id("length(body)", {event for _, event, _ in heads})
+        count, size = 0, 0
+        for _, event, output in heads:
+            size += output + sizes.get(event, (0,))[0]
+            if count and size > PAGE_SIZE:
+                break
+            count += 1
+        rows = self._database.rows(
+            f"""SELECT seq, id, stream, event, subscription, output, at FROM notifications
+            WHERE {where} ORDER BY seq LIMIT ?""",  # noqa: S608 - conditions of this class
+            (*values, count),
+        )
+        events = self._by_id("body, at, via, origin", {row[3] for row in rows})
+        return [Notice(*row, *events.get(row[3], (None, None, None, None))) for row in rows]
 
-    def _by_id(self, ids: set[int]) -> dict[int, tuple[Any, ...]]:
-        found: dict[int, tuple[Any, ...]] = {}
-        wanted = sorted(ids)
+    def _by_id(self, columns: str, ids: set[str]) -> dict[str, tuple[Any, ...]]:
+        """Columns of events by their ids; what is no id of the log has none."""
+        found: dict[str, tuple[Any, ...]] = {}
+        wanted = sorted(int(id) for id in ids if str(id).isdecimal())
         for at in range(0, len(wanted), _FEW):
             part = wanted[at : at + _FEW]
-            marks = ", ".join("?" * len(part))
-            sql = f"SELECT id, body, at, via, origin FROM events WHERE id IN ({marks})"  # noqa: S608 - marks alone
-            found.update((int(id), tuple(rest)) for id, *rest in self._database.rows(sql, part))
+            sql = f"SELECT id, {columns} FROM events WHERE id IN ({', '.join('?' * len(part))})"  # noqa: S608 - names of this class, marks
+            found.update((str(id), tuple(rest)) for id, *rest in self._database.rows(sql, part))
         return found
 
     def trim_notifications(self, before: float) -> int:
@@ -231,12 +265,21 @@ class Logs:
     def last_notification(self) -> int:
         return int(self._database.value("SELECT coalesce(max(seq), 0) FROM notifications"))
 
-    def errors(self, since: int = 0, most: int = 10_000) -> list[LoggedProblem]:
-        sql = f"SELECT seq, {', '.join(_PROBLEM)}, at FROM errors WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - names above
-        found = self._database.rows(sql, (since, most))
+    def last_error(self) -> int:
+        return int(self._database.value("SELECT coalesce(max(seq), 0) FROM errors"))
+
+    def errors(
+        self, since: int | None = 0, most: int = 10_000, stream: str | None = None, longest: int = 2000
+    ) -> list[LoggedProblem]:
+        """Problems after the one numbered `since`, or the newest; of long events the first `longest` characters."""
+        columns = ", ".join(f"substr(text, 1, {longest:d})" if name == "text" else name for name in _PROBLEM)
+        of_stream, named = ("", ()) if stream is None else ("AND stream = ?", (stream,))
+        order = "DESC" if since is None else "ASC"
+        sql = f"SELECT seq, {columns}, at FROM errors WHERE seq > ? {of_stream} ORDER BY seq {order} LIMIT ?"  # noqa: S608 - names above
+        rows = self._database.rows(sql, (since or 0, *named, most))
         return [
             LoggedProblem(seq, id, stream, event, orjson.loads(names or "null"), concerned or 0, *rest)
-            for seq, id, stream, event, names, concerned, *rest in found
+            for seq, id, stream, event, names, concerned, *rest in sorted(rows)
         ]
 
     # -- micro-batches
@@ -244,8 +287,8 @@ class Logs:
     def version_of(self, query: str, batch: int, version: int) -> int:
         """The version that a micro-batch uses: `version` if it has none yet, else the one it had the first time."""
         self._database.execute(
-            "INSERT INTO batches (query, batch, version) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-            (query, batch, version),
+            "INSERT INTO batches (query, batch, version, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (query, batch, version, time.time()),
         )
         found = self._database.value("SELECT version FROM batches WHERE query = ? AND batch = ?", (query, batch))
         return int(found)
@@ -253,3 +296,16 @@ class Logs:
     def recorded(self, query: str, batch: int) -> int | None:
         found = self._database.value("SELECT version FROM batches WHERE query = ? AND batch = ?", (query, batch))
         return None if found is None else int(found)
+
+    def last_batch(self, query: str) -> int | None:
+        """The number of the newest batch that a query has begun."""
+        found = self._database.value("SELECT max(batch) FROM batches WHERE query = ?", (query,))
+        return None if found is None else int(found)
+
+    def forget_batches(self) -> None:
+        """Spark does only the last batch of a query again."""
+        self._database.execute(
+            """DELETE FROM batches WHERE batch <
+            (SELECT max(b.batch) FROM batches b WHERE b.query = batches.query) - ?""",
+            (_BATCHES,),
+        )

@@ -1,12 +1,28 @@
 """The tables of a store, as steps: each one is applied once, in order, and never altered after a release.
 
 `{serial}` and `{bytes}` stand for what the databases spell differently. A book is kept as its changes: the book at any
-version can be made again, which a replayed micro-batch needs. `subscriptions` is the newest state, for quick lists.
+version can be made again, which a replayed micro-batch needs.
 """
 
 from __future__ import annotations
 
-STEPS: tuple[tuple[str, ...], ...] = (
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headgate.store.database import Database
+
+
+def _record_open_streams(database: Database) -> None:
+    # Loaded here: what only reads a log need not load the compiler of the kernels.
+    from headgate.store.open_streams import record
+
+    record(database)
+
+
+Step = str | Callable[["Database"], None]
+
+STEPS: tuple[tuple[Step, ...], ...] = (
     (
         "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
         """CREATE TABLE changes (
@@ -80,5 +96,16 @@ STEPS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE staged ADD COLUMN concerned BIGINT",
         # The state of sequences that the broker runs itself.
         "CREATE TABLE state (name TEXT PRIMARY KEY, bytes {bytes} NOT NULL)",
+    ),
+    (
+        # The place of a name in the order of its book: the version with which it came.
+        "ALTER TABLE changes ADD COLUMN born BIGINT",
+        """UPDATE changes SET born =
+            (SELECT min(c.version) FROM changes c WHERE c.kind = changes.kind AND c.name = changes.name)""",
+        "DROP TABLE subscriptions",
+        "ALTER TABLE batches ADD COLUMN at DOUBLE PRECISION",
+        "UPDATE batches SET at = {now}",
+        "INSERT INTO facts VALUES ('oldest', '0')",
+        _record_open_streams,
     ),
 )

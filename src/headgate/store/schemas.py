@@ -22,6 +22,8 @@ def pack(schema: Schema) -> dict[str, Any]:
         ],
         "time": [format_path(path) for path in schema.time],
         "open": {format_path(path): str(kind) if kind else None for path, kind in schema.open.items()},
+        **({} if schema.declared else {"declared": False}),
+        **({"derived": True} if schema.derived else {}),
     }
 
 
@@ -31,7 +33,8 @@ def unpack(stream: str, body: Mapping[str, Any]) -> Schema:
         path, kind = parse_path(item["name"]), _type(item["type"])
         attributes[path] = Attribute(path, kind, _value(item.get("default")), item.get("not_null", False))
     opened = {parse_path(name): _type(kind) for name, kind in body.get("open", {}).items()}
-    return Schema(stream, attributes, tuple(map(parse_path, body["time"])), open=opened)
+    time = tuple(map(parse_path, body["time"]))
+    return Schema(stream, attributes, time, body.get("declared", True), opened, body.get("derived", False))
 
 
 def _type(text: str | None) -> Type | None:

@@ -69,14 +69,16 @@ class Admission:
         made._attributes = {stream: set(paths) for stream, paths in self._attributes.items()}
         return made
 
-    def forget(self, stream: str | None = None) -> None:
-        """A definition changed: of a stream, or of what GRAPH patterns refer to."""
+    def forget(self, stream: str | None = None, *, in_use: bool = False) -> None:
+        """A definition changed: of a stream, or of what GRAPH patterns refer to. The attributes of a stream count on
+        while it is `in_use`."""
         self._patterns.forget()
         self._late.clear()
         if stream is not None:
             self._forms = {key: forms for key, forms in self._forms.items() if key[0] != stream}
             self._built = {key: forms for key, forms in self._built.items() if key[0] != stream}
-            self._attributes.pop(stream, None)
+            if not in_use:
+                self._attributes.pop(stream, None)
 
     def admit(self, draft: Draft, stream: str, missing: str, name: str | None = None) -> Family:
         """The family of a text that builds; what it teaches of undeclared streams is kept. Its problems are raised.

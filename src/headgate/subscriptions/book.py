@@ -18,6 +18,7 @@ from headgate.events import decode
 from headgate.language import ast
 from headgate.language.catalogue import Catalogue, nearest
 from headgate.language.tokens import LIMITS, Limits, Tokens, statements
+from headgate.operators import Registry
 from headgate.plan import Entry, Plan
 from headgate.plan.analysis import Finding, analyse
 from headgate.plan.compile_context import CompileContext, Signatures
@@ -30,6 +31,7 @@ from headgate.schema import Schema
 from headgate.subscriptions.admission import Admission
 from headgate.subscriptions.definitions import Definitions
 from headgate.subscriptions.draft import Draft
+from headgate.subscriptions.journal import Journal
 from headgate.subscriptions.script import body_of, options_of, problems_of, statement_of
 from headgate.subscriptions.table import of_row, rows_of
 
@@ -46,11 +48,13 @@ class Subscriptions:
         self._limits = limits
         self._entries: dict[str, Entry] = {}
         self._admission = Admission(self._catalogue, self._context, self._entries)
-        self._definitions = Definitions(self._catalogue, self._entries, self._admission)
+        self.definitions = Definitions(self._catalogue, self._entries, self._admission)
+        """What subscriptions may refer to."""
         self._plan: Plan | None = None
         self._changed: dict[str, None] = {}
         self._merge: Merge | None = None
         self._cover = False
+        self._journal: Journal | None = None
 
     # -- definitions
 
@@ -59,12 +63,21 @@ class Subscriptions:
     ) -> Subscriptions:
         """Declare a stream. A declared stream has exactly these attributes; a use of another is an error."""
         schema = attributes if isinstance(attributes, Schema) else Schema.of(name, attributes, time or ())
-        self._definitions.declare(replace(schema, stream=name, declared=True))
+        self.definitions.declare(replace(schema, stream=name, declared=True))
         return self
 
     @property
     def streams(self) -> Mapping[str, Schema]:
         return self._catalogue.streams
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """All that texts may refer to; for reading."""
+        return self._catalogue
+
+    @property
+    def operators(self) -> Registry:
+        return self._context.registry
 
     @property
     def published(self) -> Collection[str]:
@@ -106,20 +119,26 @@ class Subscriptions:
 
     def remove(self, name: str) -> Subscriptions:
         self._entry(name)
-        del self._entries[name]
-        self._changed[name] = None
+        self._set(name, None)
         return self
 
     def pause(self, name: str) -> Subscriptions:
         """It stays in the book and matches nothing."""
-        self._entries[name] = replace(self._entry(name), paused=True)
-        self._changed[name] = None
+        self._set(name, replace(self._entry(name), paused=True))
         return self
 
     def resume(self, name: str) -> Subscriptions:
-        self._entries[name] = replace(self._entry(name), paused=False)
-        self._changed[name] = None
+        self._set(name, replace(self._entry(name), paused=False))
         return self
+
+    def _set(self, name: str, entry: Entry | None) -> None:
+        if self._journal is not None:
+            self._journal.note(name, self._entries.get(name))
+        if entry is None:
+            del self._entries[name]
+        else:
+            self._entries[name] = entry
+        self._changed[name] = None
 
     def _entry(self, name: str) -> Entry:
         found = self._entries.get(name)
@@ -143,8 +162,7 @@ class Subscriptions:
 
     def _put(self, name: str, draft: Draft, on: str | None, missing: str, labels: Mapping[str, str] | None) -> None:
         stream, family = self._admit(draft, on, missing, self._admission, name)
-        self._entries[name] = Entry(draft.text, stream, missing, dict(labels) if labels else None, family=family)
-        self._changed[name] = None
+        self._set(name, Entry(draft.text, stream, missing, dict(labels) if labels else None, family=family))
 
     def _admit(
         self, draft: Draft, on: str | None, missing: str, admission: Admission, name: str | None = None
@@ -159,6 +177,43 @@ class Subscriptions:
         if len(declared) > 1 and not draft.selects:
             raise draft.tokens.error(UnknownName("which stream?", f"say ON one of {', '.join(declared)}", at=0))
         return declared[0] if declared else ANONYMOUS
+
+    # -- changes as a whole
+
+    def restore_stream(
+        self, name: str, schema: Schema | None, template: ast.Graph | None = None, *, published: bool = False
+    ) -> None:
+        """Put a stream as it was, or take it away; it was accepted once, and nobody asks again."""
+        known = self._catalogue.streams.get(name)
+        self.definitions.restore_stream(name, schema, template, published=published)
+        if known is not None and (schema is None or known.declared):
+            self._forget_plan()
+
+    def order(self, names: Iterable[str]) -> None:
+        """Put the subscriptions into this order."""
+        for name in names:
+            self._entries[name] = self._entries.pop(name)
+
+    def record(self) -> Journal:
+        """Note down what changes from now on, until `forget_record`."""
+        self._journal = Journal(self._catalogue)
+        return self._journal
+
+    def forget_record(self) -> None:
+        self._journal = None
+
+    def take_back(self) -> bool:
+        """Undo what changed since `record`; False if something is gone whose place in the book nobody knows any more."""
+        journal, self._journal = self._journal, None
+        assert journal is not None
+        gone = any(old is not None and name not in self._entries for name, old in journal.entries.items())
+        if gone:
+            return False
+        self.definitions.take_back(journal.catalogue)
+        for name, old in journal.entries.items():
+            if old is not None or name in self._entries:
+                self._set(name, old)
+        return True
 
     # -- scripts and tables
 
@@ -178,7 +233,7 @@ class Subscriptions:
         except UnicodeDecodeError:
             raise UsageError(f"{path} is not UTF-8 text") from None
         book = cls(operators)
-        book._definitions.folder = FilePath(path).parent
+        book.definitions.folder = FilePath(path).parent
         return book.extend(script)
 
     def extend(self, script: str) -> Subscriptions:
@@ -196,11 +251,11 @@ class Subscriptions:
     def _run(self, statement: ast.Statement, tokens: Tokens) -> None:
         match statement:
             case ast.CreateStream():
-                self._definitions.create_stream(statement)
+                self.definitions.create_stream(statement)
             case ast.Prefix(name, iri):
-                self._definitions.prefix(name, iri, statement.at)
+                self.definitions.prefix(name, iri, statement.at)
             case ast.CreateOntology(name, source):
-                self._definitions.create_ontology(name, source, statement.at)
+                self.definitions.create_ontology(name, source, statement.at)
             case ast.CreateSubscription():
                 self._create(statement, tokens)
             case ast.Drop("SUBSCRIPTION", name):
@@ -209,10 +264,13 @@ class Subscriptions:
                     raise UnknownName(f"there is no subscription {name}", hint, at=statement.at)
                 self.remove(name)
             case ast.Drop(kind, name):
-                self._definitions.drop(kind, name, statement.at)
+                self.definitions.drop(kind, name, statement.at)
                 if kind == "STREAM":
-                    # It may come back with other types: what was compiled for it no longer says anything.
-                    self._plan = self._merge = None
+                    self._forget_plan()
+
+    def _forget_plan(self) -> None:
+        """What was dropped may come back as something else: what was compiled for it no longer says anything."""
+        self._plan = self._merge = None
 
     def _create(self, statement: ast.CreateSubscription, tokens: Tokens) -> None:
         if statement.name in self._entries:

@@ -1,13 +1,14 @@
 """What a book's subscriptions may refer to: streams, prefixes, ontologies, templates.
 
-A definition is built when it is made: an ontology is parsed, a template is read against its stream. A name that
-subscriptions use keeps its meaning: a second definition is refused unless it repeats the first, or nobody uses it.
+A definition is built when it is made: an ontology is parsed, a template is read against its stream. A name keeps its
+meaning: a second definition is refused unless it repeats the first; a prefix that nobody uses may change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
+from typing import TypeVar
 
 from headgate.errors import DuplicateName, HeadgateError, UnknownName, UsageError
 from headgate.graphs.ontology import Ontology
@@ -23,6 +24,9 @@ from headgate.predicates.declared import declared
 from headgate.schema import Schema
 from headgate.subscriptions.admission import Admission
 from headgate.subscriptions.draft import PARTS
+from headgate.subscriptions.journal import STREAM, differences
+
+T = TypeVar("T")
 
 
 class Definitions:
@@ -33,8 +37,10 @@ class Definitions:
         self.folder = FilePath()
         """Where relative paths in a script begin."""
 
-    def declare(self, schema: Schema, at: int = -1) -> None:
+    def declare(self, schema: Schema, template: ast.Graph | None = None, at: int = -1) -> None:
         name = schema.stream
+        if template is not None:
+            self._check_template(schema, template)
         if "\0" in name or any("\0" in part or len(a.path) > PARTS for a in schema for part in a.path):
             hint = f"leave NUL out; a path has at most {PARTS} parts"
             raise UsageError(f"stream {name!r} has a name with NUL or too many parts", hint)
@@ -45,20 +51,20 @@ class Definitions:
             hint = "declare a stream before the first subscription on it"
             raise DuplicateName(f"stream {name} is in use without a declaration", hint, at=at)
         self._catalogue.streams[name] = schema
+        if template is not None:
+            self._catalogue.templates[name] = template
         self._admission.forget(name)
 
     def create_stream(self, statement: ast.CreateStream) -> None:
-        schema = declared(statement)
-        if statement.graph is not None:
-            Template.of(statement.graph, Prefixes(self._catalogue.prefixes))
-            for node in ast.walk(statement.graph):
-                if isinstance(node, ast.Attribute):
-                    self._catalogue.attribute(schema, node.path, node.at)
-        self.declare(schema, at=statement.at)
-        if statement.graph is not None:
-            self._catalogue.templates[statement.name] = statement.graph
+        self.declare(declared(statement), statement.graph, at=statement.at)
 
-    def prefix(self, name: str, iri: str, at: int) -> None:
+    def _check_template(self, schema: Schema, template: ast.Graph) -> None:
+        Template.of(template, Prefixes(self._catalogue.prefixes))
+        for node in ast.walk(template):
+            if isinstance(node, ast.Attribute):
+                self._catalogue.attribute(schema, node.path, node.at)
+
+    def prefix(self, name: str, iri: str, at: int = -1) -> None:
         known = self._catalogue.prefixes.get(name)
         if known == iri:
             return
@@ -73,19 +79,26 @@ class Definitions:
         path = self.folder / source
         try:
             text = OntologyText(source, SUFFIXES.get(path.suffix.lower()), path.read_text("utf-8"))
-            Ontology.parse(text.text, text.format)
-        except (OSError, UnicodeDecodeError) as e:
+        except (OSError, ValueError) as e:  # ValueError: not UTF-8, or NUL in the path
             message, hint = f"the ontology {source} cannot be read: {e}", "give a path beside the script"
             raise UnknownName(message, hint, at=at) from None
+        self.ontology(name, text, at)
+
+    def ontology(self, name: str, text: OntologyText, at: int = -1) -> None:
+        try:
+            Ontology.parse(text.text, text.format)
         except HeadgateError as e:
-            message, hint = f"the ontology {source} cannot be read: {e.message}", "mend the file"
+            message, hint = f"the ontology {text.source} cannot be read: {e.message}", "mend the file"
             raise UnknownName(message, hint, at=at) from None
         known = self._catalogue.ontologies.get(name)
         if known == text:
             return
-        if known is not None and (user := next(self._graphs(), None)) is not None:
-            message = f"there is an ontology {name} already, and subscription {user[0]} depends on it"
-            raise DuplicateName(message, f"drop it first: DROP ONTOLOGY {name}", at=at)
+        if known is not None:
+            user = next(self._graphs(), None)
+            depends = "" if user is None else f", and subscription {user[0]} depends on it"
+            raise DuplicateName(
+                f"there is an ontology {name} already{depends}", f"drop it first: DROP ONTOLOGY {name}", at=at
+            )
         self._catalogue.ontologies[name] = text
         self._admission.forget()
 
@@ -100,17 +113,57 @@ class Definitions:
             if user is not None:
                 message, hint = f"stream {name} is in use by subscription {user}", "drop its subscriptions first"
                 raise DuplicateName(message, hint, at=at)
-            self._catalogue.templates.pop(name, None)
+            self.restore_stream(name, None)
+            return
         del known[name]
-        self._admission.forget(name if kind == "STREAM" else None)
+        self._admission.forget()
+
+    # -- definitions as data: they were accepted once
+
+    def restore_stream(
+        self, name: str, schema: Schema | None, template: ast.Graph | None = None, *, published: bool = False
+    ) -> None:
+        """A stream as it was; None takes it away."""
+        known = self._catalogue.streams.get(name)
+        if schema is not None and template is not None:
+            self._check_template(schema, template)
+        _put(self._catalogue.streams, name, schema)
+        _put(self._catalogue.templates, name, template)
+        _put(self._catalogue.published, name, name if published else None)
+        # What was learned of an open stream since does not make a filter wrong that was right.
+        open_still = known is not None and schema is not None and not (known.declared or schema.declared)
+        self._admission.forget(None if open_still else name, in_use=known is not None and schema is not None)
+
+    def restore_prefix(self, name: str, iri: str | None) -> None:
+        _put(self._catalogue.prefixes, name, iri)
+        self._admission.forget()
+
+    def restore_ontology(self, name: str, text: OntologyText | None) -> None:
+        if text is not None:
+            Ontology.parse(text.text, text.format)
+        _put(self._catalogue.ontologies, name, text)
+        self._admission.forget()
+
+    def take_back(self, before: Catalogue) -> None:
+        """Everything as it was in an earlier catalogue."""
+        changed = list(differences(before, self._catalogue))
+        if not changed:
+            return
+        _replace(self._catalogue.streams, before.streams)
+        _replace(self._catalogue.templates, before.templates)
+        _replace(self._catalogue.published, before.published)
+        _replace(self._catalogue.prefixes, before.prefixes)
+        _replace(self._catalogue.ontologies, before.ontologies)
+        for kind, name in changed:
+            self._admission.forget(name if kind == STREAM else None, in_use=name in before.streams)
 
     def _reader_of(self, stream: str) -> str | None:
-        """A subscription that reads a stream."""
+        """A subscription that reads a stream, or PUBLISHes it."""
         for name, entry in self._entries.items():
             if entry.family is not Family.SEQUENCE:
                 if entry.stream == stream:
                     return name
-            elif any(isinstance(n, ast.Stream) and n.name == stream for n in ast.walk(_tree(entry))):
+            elif any(_names(node, stream) for node in ast.walk(_tree(entry))):
                 return name
         return None
 
@@ -135,6 +188,22 @@ class Definitions:
                 tokens = tokenise(entry.text)
                 if "GRAPH" in tokens.kinds:
                     yield name, tokens
+
+
+def _names(node: ast.Node, stream: str) -> bool:
+    return stream == (node.name if isinstance(node, ast.Stream) else getattr(node, "publish", None))
+
+
+def _put(definitions: dict[str, T], name: str, value: T | None) -> None:
+    if value is None:
+        definitions.pop(name, None)
+    else:
+        definitions[name] = value
+
+
+def _replace(definitions: dict[str, T], others: Mapping[str, T]) -> None:
+    definitions.clear()
+    definitions.update(others)
 
 
 def _tree(entry: Entry) -> ast.Node:

@@ -1,4 +1,8 @@
-"""Server-sent events: the id of each is the number of the notification, so a client resumes with `Last-Event-ID`."""
+"""Server-sent events: the id of each is the number of the notification, so a client resumes with `Last-Event-ID`.
+
+The first block has the number that the connection begins after and nothing else: a client whose connection breaks before
+the first notification resumes there.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from headgate.broker.metrics import Numbers
 
 async def lines(connection: Connection, numbers: Numbers, family: Callable[[str], str]) -> AsyncIterator[bytes]:
     """The body of the response, until the connection or the subscription ends."""
-    yield b"retry: 1000\n\n"
+    yield b"retry: 1000\nid: %d\n\n" % connection.seq
     async for page in connection.pages():
         if not page:
             yield b": still here\n\n"

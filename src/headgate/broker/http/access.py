@@ -47,7 +47,7 @@ async def ticket(connection: HTTPConnection, subscription: str, given: str | Non
     return found
 
 
-async def key(connection: HTTPConnection, scope: str, *, needed: bool = False) -> Key | None:
+async def key(connection: HTTPConnection, scope: str | None, *, needed: bool = False) -> Key | None:
     """The API key of a request. None where it has none and needs none; 401 or 403 where it does not serve."""
     broker = broker_of(connection)
     said = connection.headers.get("headgate-key", "")
@@ -58,7 +58,7 @@ async def key(connection: HTTPConnection, scope: str, *, needed: bool = False) -
     found = await broker.reading(lambda: broker.keys.proven(said)) if len(said) < 200 and "\0" not in said else None
     if found is None:
         raise Refused(401, "key", "this API key is not valid", "`headgate key add` makes one")
-    if scope not in found.scopes and "admin" not in found.scopes:
+    if scope is not None and scope not in found.scopes and "admin" not in found.scopes:
         raise Refused(403, "scope", f"this API key may not {scope}")
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from headgate.broker import problems
-from headgate.broker.http import dry_run, notifications, pictures, publish, subscriptions, system
+from headgate.broker.http import dry_run, errors, notifications, pictures, publish, subscriptions, system
+from headgate.broker.http.gate import Gate
 from headgate.broker.http.models import ProblemDetails
-from headgate.broker.limits import BodyGuard, protocol
+from headgate.broker.limits import protocol
 from headgate.broker.service import Broker
 from headgate.broker.settings import Settings
 from headgate.errors import HeadgateError
@@ -26,7 +28,7 @@ from headgate.errors import HeadgateError
 log = logging.getLogger("headgate.broker")
 WEB = Path(__file__).parents[1] / "web"
 _POLICY = "default-src 'self'; img-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-_STATUSES = (400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 422, 429, 503)
+_STATUSES = (400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 421, 422, 429, 503)
 
 
 def application(settings: Settings) -> FastAPI:
@@ -53,13 +55,13 @@ def application(settings: Settings) -> FastAPI:
         redoc_url=None,
     )
     app.state.broker = broker
-    for module in (subscriptions, publish, notifications, dry_run, pictures, system):
+    for module in (subscriptions, publish, notifications, errors, dry_run, pictures, system):
         app.include_router(module.router)
     app.add_exception_handler(HTTPException, _counted(broker, problems.of_refusal))
     app.add_exception_handler(RequestValidationError, _counted(broker, problems.of_validation))
     app.add_exception_handler(HeadgateError, _counted(broker, problems.of_headgate))
     app.add_exception_handler(Exception, _unexpected)
-    app.add_middleware(BodyGuard, settings=settings)
+    app.add_middleware(Gate, settings=settings, refused=partial(_count_refusal, broker))
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
@@ -69,10 +71,14 @@ def application(settings: Settings) -> FastAPI:
     return app
 
 
+def _count_refusal(broker: Broker, status: int) -> None:
+    broker.numbers.count("refused_total", 1, str(status))
+
+
 def _counted(broker: Broker, answer: Any) -> Any:
     async def handle(request: Request, problem: Exception) -> Response:
         made: Response = answer(request, problem)
-        broker.numbers.count("refused_total", 1, str(made.status_code))
+        _count_refusal(broker, made.status_code)
         return made
 
     return handle
@@ -89,7 +95,7 @@ def server(settings: Settings) -> uvicorn.Server:
         application(settings),
         host=settings.host,
         port=settings.port,
-        http=protocol(settings.idle_seconds),
+        http=protocol(settings.idle_seconds, settings.stall_seconds),
         ws="websockets-sansio",
         log_config=None,
         access_log=False,
@@ -98,6 +104,8 @@ def server(settings: Settings) -> uvicorn.Server:
         timeout_graceful_shutdown=10,
         server_header=False,
         ws_max_size=1 << 16,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
     )
     return Server(config)
 

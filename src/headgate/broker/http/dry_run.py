@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from fastapi import APIRouter, Request
 
 from headgate.broker import dry_run, problems
 from headgate.broker.http import access
 from headgate.broker.http.models import Checked, Draft, Problem, Trial, Verdict, Verdicts
-from headgate.plan import Entry
 
 router = APIRouter(prefix="/v1", tags=["look"])
 _MOST = 100
 
 
 @router.post("/check")
-async def check(broker: access.Here, body: Draft) -> Checked:
+async def check(request: Request, broker: access.Here, body: Draft) -> Checked:
     """Whether a text could be subscribed to, with every mistake and its place."""
+    await access.key(request, "subscribe")
     found = await broker.book(lambda s: s.check(body.text, body.stream, body.missing))
     said = [] if found is None else [Problem.model_validate(p) for p in problems.shown(found)]
     return Checked(fine=not said, problems=said)
@@ -31,11 +31,11 @@ async def trial(request: Request, broker: access.Here, body: Trial) -> Verdicts:
     nobody's business.
     """
     rows = await access.own(request, _MOST)
-    entries = await broker.book(lambda s: s.entries([row.subscription for row in rows]))
-    chosen = {n: replace(e, paused=False) for n, e in entries.items() if body.stream in (None, e.stream)}
     names = {row.subscription: row.name for row in rows}
-    for number, draft in enumerate(body.drafts):
-        chosen[f"draft {number + 1}"] = Entry(draft.text, draft.stream or body.stream or "", draft.missing, None)
-    streams = await broker.book(lambda s: s.schemas())
-    seen = await broker.reading(lambda: dry_run.tried(dry_run.book_of(streams, chosen), body.event))
+    changes = await broker.book(lambda s: s.excerpt(names, body.stream))
+    drafts = {
+        f"draft {number + 1}": dry_run.Wanted(draft.text, draft.stream or body.stream, draft.missing)
+        for number, draft in enumerate(body.drafts)
+    }
+    seen = await broker.aside(dry_run.tried, changes, drafts, body.event)
     return Verdicts(verdicts=[Verdict(name=names.get(one.id), **asdict(one)) for one in seen])

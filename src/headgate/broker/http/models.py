@@ -126,11 +126,38 @@ class Streams(BaseModel):
     streams: list[StreamOut]
 
 
+class Unfit(BaseModel):
+    event: int
+    code: str
+    reason: str
+
+
 class PublishedOut(BaseModel):
     accepted: int
     first: int
     last: int
     repeated: bool = False
+    unfit: int = Field(default=0, description="Events that do not fit the declaration of their stream")
+    problems: list[Unfit] = Field(default_factory=list, description="Why, for the first of them")
+
+
+class ErrorOut(BaseModel):
+    seq: int
+    stream: str | None
+    event: str | None = Field(description="Its number in the log")
+    code: str
+    reason: str
+    text: str | None = Field(description="The event, or the beginning of a long one")
+    subscriptions: list[str] | None = Field(
+        description="One's own that could not be decided; null if nobody could use the event"
+    )
+    concerned: int = Field(description="How many could not be decided, with those of others")
+    at: float
+
+
+class Errors(BaseModel):
+    errors: list[ErrorOut]
+    next: int = Field(description="Ask for what comes after this number")
 
 
 class Problem(BaseModel):

@@ -8,10 +8,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from headgate.broker import pictures
-from headgate.broker.dry_run import book_of
+from headgate.broker.dry_run import Wanted
 from headgate.broker.http import access
 from headgate.broker.http.models import Mode, Name, Strict, Text
-from headgate.pictures import Picture
 
 router = APIRouter(prefix="/v1", tags=["look"])
 _MOST = 200
@@ -32,19 +31,14 @@ class Wish(Strict):
 @router.post("/picture", response_class=Response, responses=_SVG)
 async def picture(request: Request, broker: access.Here, body: Wish) -> Response:
     """An automaton, a decision diagram, a matching tree or a cover."""
-    schemas = await broker.book(lambda s: s.schemas())
+    await access.key(request, "subscribe")
     if body.kind == "cover":
         rows = await access.own(request, _MOST)
-        entries = await broker.book(lambda s: s.entries([r.subscription for r in rows]))
-        names = {r.subscription: r.name for r in rows if r.name}
-        known = {s.stream: s for s in schemas}
-        made = await broker.reading(lambda: pictures.cover(entries, known, names))
+        names = {row.subscription: row.name for row in rows}
+        changes = await broker.book(lambda s: s.excerpt(names))
+        made = await broker.aside(pictures.cover, changes, names)
     else:
-        made = await broker.reading(lambda: _drawn(body, schemas))
-    return Response(made.svg(), media_type="image/svg+xml", headers=_POLICY)
-
-
-def _drawn(body: Wish, schemas: Any) -> Picture:
-    book = book_of(schemas, {})
-    book.add("draft", body.text or "TRUE", on=body.stream, missing=body.missing)
-    return pictures.drawn(body.kind, book, "draft", body.event if body.kind == "tree" else None)
+        changes = await broker.book(lambda s: s.excerpt())
+        draft = Wanted(body.text or "TRUE", body.stream, body.missing)
+        made = await broker.aside(pictures.drawn, body.kind, changes, draft, body.event)
+    return Response(made, media_type="image/svg+xml", headers=_POLICY)

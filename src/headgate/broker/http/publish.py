@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -12,15 +12,21 @@ from fastapi import APIRouter, Header, Path, Request
 
 from headgate.broker import bodies
 from headgate.broker.http import access
-from headgate.broker.http.models import PublishedOut
+from headgate.broker.http.gate import body_of
+from headgate.broker.http.models import PublishedOut, Unfit
 from headgate.broker.problems import Refused
 from headgate.broker.service import Broker
+from headgate.events import decode
+from headgate.schema import Schema
 from headgate.store.keys import Key
-from headgate.store.publications import Publication, Published
+from headgate.store.publications import Publication
 
 router = APIRouter(prefix="/v1", tags=["publish"])
-_LINES = 2000
+_LINES, _LINES_SIZE = 2000, 4 << 20
+"""Lines, and bytes, that are published together."""
 _FLUSH_S = 0.2
+_MOST_TOLD = 100
+"""Problems in an answer."""
 
 _BODY = {
     "requestBody": {
@@ -47,76 +53,103 @@ async def publish(
     With an `Idempotency-Key` a request may be repeated: the events are published once.
     """
     account = await access.key(request, "publish")
-    if not await broker.has_stream(stream):
+    schema = await broker.stream(stream)
+    if schema is None:
         raise Refused(404, "stream", f"there is no stream {stream}", "declare it, or subscribe to it first")
     if idempotency_key is not None and "\0" in idempotency_key:
         raise Refused(422, "shape", "an idempotency key is text")
     kind = bodies.media(request.headers.get("content-type"))
+    publishing = _Publishing(request, broker, schema, account, idempotency_key)
     if kind == bodies.LINES:
-        return await _lines(request, broker, stream, account, idempotency_key)
-    now = time.time()
+        body_of(request).stream()
+        return await publishing.lines()
     raw = await request.body()
-    given = bodies.events(raw, kind, request.headers, broker.settings)
-    done = await _put(request, account, stream, given, now, idempotency_key, raw)
-    return PublishedOut(accepted=done.last - done.first + 1, first=done.first, last=done.last, repeated=done.repeated)
+    await publishing.put(bodies.events(raw, kind, request.headers, broker.settings), raw, idempotency_key)
+    return publishing.done
 
 
-async def _put(
-    request: Request, account: Key | None, stream: str, given: list[str], at: float, key: str | None, raw: bytes
-) -> Published:
-    broker = access.broker_of(request)
-    access.charge(request, account, len(given))
-    day = datetime.now(UTC).date().isoformat()
-    if account is not None and account.quota is not None:
-        used = await broker.reading(lambda: broker.keys.used(account.id, day))
-        if used + len(given) > account.quota:
-            left = 86_400 - time.time() % 86_400
-            raise Refused(429, "quota", f"at most {account.quota:,} events a day", f"{used:,} are used", wait=left)
-    scoped = None if key is None else f"{account.id if account else ''}/{stream}/{key}"
-    digest = hashlib.sha256(raw).hexdigest() if key is not None else ""
-    charged = account.id if account is not None and account.quota is not None else None
-    done = await broker.publisher.publish(Publication(stream, given, at, scoped, digest, charged, day))
-    if done.conflict:
-        raise Refused(409, "idempotency", "this idempotency key was used for other events", "use a fresh one")
-    if not done.repeated:
-        broker.numbers.count("published_events_total", len(given))
-    return done
+class _Publishing:
+    """One request: what has been published so far is in `done`."""
 
+    def __init__(
+        self, request: Request, broker: Broker, schema: Schema, account: Key | None, idempotency_key: str | None
+    ) -> None:
+        self._request = request
+        self._broker = broker
+        self._schema = schema
+        self._account = account
+        self._key = idempotency_key
+        self._at = time.time()
+        self.done = PublishedOut(accepted=0, first=0, last=-1)
 
-async def _lines(request: Request, broker: Broker, stream: str, account: Key | None, key: str | None) -> PublishedOut:
-    """Lines are published as they come. On a bad one the stream ends; what stands before it is published, and told."""
-    first, last, accepted, number, repeated = 0, -1, 0, 0, False
-    waiting: list[str] = []
-    began = time.monotonic()
+    async def put(self, events: Sequence[bodies.Event], raw: bytes, key: str | None) -> None:
+        broker, account, stream = self._broker, self._account, self._schema.stream
+        access.charge(self._request, account, len(events))
+        day = datetime.now(UTC).date().isoformat()
+        if account is not None and account.quota is not None:
+            used = await broker.reading(lambda: broker.keys.used(account.id, day))
+            if used + len(events) > account.quota:
+                left = 86_400 - time.time() % 86_400
+                raise Refused(429, "quota", f"at most {account.quota:,} events a day", f"{used:,} are used", wait=left)
+        scoped = None if key is None else f"{account.id if account else ''}/{stream}/{key}"
+        digest = hashlib.sha256(raw).hexdigest() if key is not None else ""
+        charged = account.id if account is not None and account.quota is not None else None
+        texts = [event.text for event in events]
+        told = await broker.publisher.publish(Publication(stream, texts, self._at, scoped, digest, charged, day))
+        if told.conflict:
+            raise Refused(409, "idempotency", "this idempotency key was used for other events", "use a fresh one")
+        if not told.repeated:
+            broker.numbers.count("published_events_total", len(events))
+        done = self.done
+        done.first, done.last = done.first or told.first, told.last
+        done.accepted += told.last - told.first + 1
+        done.repeated = done.repeated or told.repeated
+        self._note_unfit(events, told.first)
 
-    async def flush() -> None:
-        nonlocal first, last, accepted, repeated, began
-        if waiting:
-            part = list(waiting)
-            raw = "\n".join(part).encode()
-            at = time.time()
-            # Each part of the stream has a key of its own: cut elsewhere, a repetition would not be one.
-            done = await _put(request, account, stream, part, at, f"{key} {number}" if key else None, raw)
-            first, last = first or done.first, done.last
-            accepted += len(part)
-            repeated = repeated or done.repeated
-            waiting.clear()
+    def _note_unfit(self, events: Sequence[bodies.Event], first: int) -> None:
+        """Tell the publisher of what matching will set aside. They are published all the same, as the language wants it."""
+        if not self._schema.declared or not events:
+            return
+        unfit = decode([event.values for event in events], self._schema, first=first).rejected
+        self.done.unfit += len(unfit)
+        room = _MOST_TOLD - len(self.done.problems)
+        self.done.problems += [Unfit(event=p.event, code=p.code, reason=p.reason) for p in unfit[:room]]
+
+    async def lines(self) -> PublishedOut:
+        """Lines are published as they come. On a bad one the stream ends; what stands before it is published, and told."""
+        number, size, limits = 0, 0, self._broker.settings
+        waiting: list[bodies.Event] = []
         began = time.monotonic()
 
-    try:
-        async for raw in _split(request, broker.settings.event_bytes):
-            number += 1
-            if raw.strip():
-                waiting.append(bodies.line(raw, number, broker.settings))
-            if len(waiting) >= _LINES or (key is None and time.monotonic() - began > _FLUSH_S):
-                await flush()
-        await flush()
-    except Refused as problem:
-        if problem.status_code in (400, 413):
+        async def flush() -> None:
+            nonlocal began, size
+            if waiting:
+                # Each part of the stream has a key of its own: cut elsewhere, a repetition would not be one.
+                key = f"{self._key} {number}" if self._key else None
+                self._at = time.time()
+                await self.put(waiting, "\n".join(event.text for event in waiting).encode(), key)
+                waiting.clear()
+            began, size = time.monotonic(), 0
+
+        try:
+            async for raw in _split(self._request, limits.event_bytes):
+                number += 1
+                if raw.strip():
+                    waiting.append(bodies.line(raw, number, limits))
+                    size += len(raw)
+                if (
+                    len(waiting) >= _LINES
+                    or size >= _LINES_SIZE
+                    or (self._key is None and time.monotonic() - began > _FLUSH_S)
+                ):
+                    await flush()
             await flush()
-        problem.more = {**problem.more, "accepted": accepted, "last": last}
-        raise
-    return PublishedOut(accepted=accepted, first=first, last=last, repeated=repeated)
+        except Refused as problem:
+            if problem.status_code in (400, 413):
+                await flush()
+            problem.more = {**problem.more, "accepted": self.done.accepted, "last": self.done.last}
+            raise
+        return self.done
 
 
 async def _split(request: Request, longest: int) -> AsyncIterator[bytes]:

@@ -139,9 +139,10 @@ async def unsubscribe(request: Request, broker: access.Here, id: Id) -> Response
 
 
 @router.get("/streams")
-async def streams(broker: access.Here) -> Streams:
+async def streams(request: Request, broker: access.Here) -> Streams:
     """The streams that can be subscribed to and published on."""
-    return Streams(streams=[_stream(schema) for schema in await broker.book(lambda s: s.schemas())])
+    await access.key(request, None)
+    return Streams(streams=[_stream(s) for s in (await broker.book(lambda s: s.schemas())).values()])
 
 
 def _stream(schema: Schema) -> StreamOut:
@@ -157,7 +158,7 @@ def _stream(schema: Schema) -> StreamOut:
 async def declare(request: Request, broker: access.Here, body: NewStream) -> StreamOut:
     """Declare a stream: mistakes in subscriptions on it are found when they are made."""
     await access.key(request, "publish")
-    await broker.book(lambda s: s.declare(body.name, body.attributes, body.time))
+    await broker.declare(body.name, body.attributes, body.time)
     return StreamOut(
         name=body.name, attributes=dict(body.attributes), declared=True, time=[body.time] if body.time else []
     )

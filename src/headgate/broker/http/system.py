@@ -14,6 +14,7 @@ from headgate.broker.http import access
 from headgate.broker.problems import Refused
 from headgate.errors import HeadgateError
 from headgate.store.database import StoreUnavailable
+from headgate.store.records import SUBSCRIPTION
 
 router = APIRouter(tags=["system"])
 
@@ -34,7 +35,10 @@ async def ready(broker: access.Here) -> Any:
     if not broker.ready:
         trouble = None if broker.engine is None else broker.engine.trouble
         raise Refused(503, "matching", trouble or "matching has not started yet", wait=1.0)
-    return {"status": "ready", "version": version, "engine": broker.settings.engine}
+    said = {"status": "ready", "version": version, "engine": broker.settings.engine}
+    if aside := broker.quarantined:
+        said["quarantined"] = f"{len(aside)} definitions of the store are set aside, see /v1/quarantine"
+    return said
 
 
 @router.get("/metrics", response_class=Response)
@@ -45,6 +49,7 @@ async def metrics(broker: access.Here) -> Response:
         "connections": float(len(broker.hub)),
         "ready": float(broker.ready),
         "leader": float(broker.leader),
+        "quarantined_definitions": float(len(broker.quarantined)),
     }
     if broker.watermark is not None:
         # As of now: if time stands still, this must grow.
@@ -58,8 +63,9 @@ async def metrics(broker: access.Here) -> Response:
 
 
 @router.get("/v1/stats")
-async def stats(broker: access.Here) -> dict[str, Any]:
+async def stats(request: Request, broker: access.Here) -> dict[str, Any]:
     """The last ten minutes, for plots."""
+    await access.key(request, None)
     return {
         "now": time.time(),
         "engine": broker.settings.engine,
@@ -87,6 +93,28 @@ async def alarms(request: Request, broker: access.Here) -> dict[str, Any]:
     mine |= await broker.reading(owned)
     shown = [a for a in found if admin or a.subscription in mine]
     return {"alarms": [{"subscription": a.subscription, "code": a.code, "reason": a.reason, "at": a.at} for a in shown]}
+
+
+@router.get("/v1/quarantine")
+async def quarantine(request: Request, broker: access.Here) -> dict[str, Any]:
+    """The definitions of the store that are set aside, and why: one's own subscriptions; an admin's key sees all."""
+    account = await access.key(request, "subscribe")
+    mine = {row.subscription for row in await access.tickets(request)}
+    found = broker.quarantined
+    admin = account is not None and "admin" in account.scopes
+
+    def owned(name: str) -> bool:
+        row = broker.tickets.find(name)
+        return row is not None and account is not None and row.owner == account.id
+
+    def shown() -> list[dict[str, Any]]:
+        return [
+            {"kind": q.kind, "name": q.name, "version": q.version, "reason": q.reason}
+            for q in found
+            if admin or (q.kind == SUBSCRIPTION and (q.name in mine or owned(q.name)))
+        ]
+
+    return {"quarantined": await broker.reading(shown)}
 
 
 async def _signed(request: Request) -> dict[str, Any]:

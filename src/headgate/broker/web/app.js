@@ -11,7 +11,7 @@ const names = new Map();
 function headers(more = {}) {
   const made = { ...more };
   if ($("key").value) made["Headgate-Key"] = $("key").value;
-  const tickets = Object.entries(store.tickets).slice(0, 200).map(([id, t]) => `${id}:${t}`).join(", ");
+  const tickets = Object.entries(store.tickets).slice(-200).map(([id, t]) => `${id}:${t}`).join(", ");
   if (tickets) made["Headgate-Tickets"] = tickets;
   return made;
 }
@@ -73,11 +73,13 @@ $("subscribe").addEventListener("submit", async (event) => {
   if (delivery.kind === "kafka") delivery.topic = $("target").value;
   const body = { ...draft(), validity: Number($("validity").value), delivery };
   if ($("name").value) body.name = $("name").value;
+  const before = last ?? 0;
   try {
     const made = await call("POST", "/v1/subscriptions", body);
     store.tickets = { ...store.tickets, [made.id]: made.ticket };
     $("subscribed").textContent = `Subscribed. The ticket is kept in this browser: ${made.ticket}` +
       (made.signing_key ? `; webhooks are signed with ${made.signing_key}` : "");
+    last = before; // The new one may have matched while the feed was ahead of it.
     await list();
     listen();
   } catch (error) {
@@ -132,7 +134,8 @@ async function unsubscribe(id, ticket) {
 // -- the feed: server-sent events, read by fetch, so that tickets travel in headers and never in an address
 
 let stop = new AbortController();
-let last = null;
+let last = null; // the number to resume after; it grows only, but for a new subscription
+const shown = new Set();
 async function listen() {
   stop.abort();
   stop = new AbortController();
@@ -149,8 +152,11 @@ async function listen() {
         const parts = (rest + value).split("\n\n");
         rest = parts.pop();
         for (const part of parts) {
-          const data = part.split("\n").find((line) => line.startsWith("data: {\"seq\""));
+          const lines = part.split("\n");
+          const data = lines.find((line) => line.startsWith("data: {\"seq\""));
+          const id = lines.find((line) => line.startsWith("id: "));
           if (data) show(JSON.parse(data.slice(6)));
+          if (id) last = Number(id.slice(4));
         }
       }
     } catch (error) { if (signal.aborted) return; }
@@ -159,8 +165,9 @@ async function listen() {
 }
 
 function show(note) {
-  if (last !== null && note.seq <= last) return;
-  last = note.seq;
+  if (shown.has(note.seq)) return;
+  shown.add(note.seq);
+  if (shown.size > 20000) shown.delete(shown.values().next().value);
   counts.set(note.subscription, (counts.get(note.subscription) || 0) + 1);
   const row = document.querySelector(`#mine tr[data-id="${CSS.escape(note.subscription)}"] .count`);
   if (row) row.textContent = String(counts.get(note.subscription));
@@ -205,7 +212,9 @@ $("do-publish").addEventListener("click", async () => {
     const stream = $("stream").value;
     if (!stream) throw new Error("choose a stream above");
     const done = await call("POST", `/v1/streams/${encodeURIComponent(stream)}/events`, given());
-    $("published").textContent = `Published ${done.accepted} to ${stream}.`;
+    $("published").textContent = `Published ${done.accepted} to ${stream}.` +
+      (done.unfit ? ` ${done.unfit} cannot be matched: ${done.problems[0].reason}` : "");
+    if (done.unfit) setTimeout(errors, 500);
   } catch (error) { $("published").textContent = `Not published: ${error.message}`; }
 });
 
@@ -228,6 +237,22 @@ $("cover").addEventListener("click", () => draw({ kind: "cover" }, "Which of my 
 $("do-tree").addEventListener("click", () => {
   try { draw({ kind: "tree", ...draft(), event: given() }, `Matching tree of ${$("text").value}`); } catch (error) { $("picture-note").textContent = error.message; }
 });
+
+// -- the error channel
+
+async function errors() {
+  const found = await call("GET", "/v1/errors?limit=20");
+  const items = found.errors.reverse().map((e) => {
+    const item = element("li", undefined, { "data-code": e.code });
+    item.append(element("strong", `${e.stream || "no stream"}, event ${e.event || "unknown"}: `), e.reason, " ");
+    item.append(element("time", new Date(e.at * 1000).toLocaleTimeString()));
+    for (const id of e.subscriptions || []) item.append(element("br"), `for ${names.get(id) || id}`);
+    if (e.text) item.append(element("br"), element("code", e.text.slice(0, 500)));
+    return item;
+  });
+  $("errors").replaceChildren(...items);
+  $("errors-empty").hidden = items.length > 0;
+}
 
 // -- plots and state
 
@@ -269,9 +294,10 @@ async function streams() {
   if (chosen) $("stream").value = chosen;
 }
 
-await Promise.allSettled([streams(), list(), stats()]);
+await Promise.allSettled([streams(), list(), stats(), errors()]);
 listen();
 setInterval(stats, 2000);
 setInterval(() => { list().catch(() => {}); }, 15000);
-$("key").addEventListener("change", () => { list().catch(() => {}); listen(); });
+setInterval(() => { errors().catch(() => {}); }, 5000);
+$("key").addEventListener("change", () => { Promise.allSettled([streams(), list(), stats(), errors()]); listen(); });
 document.body.dataset.ready = "true";

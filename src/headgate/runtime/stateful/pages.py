@@ -28,9 +28,10 @@ from headgate.errors import PlanError
 from headgate.runtime.stateful.packing import from_bytes, to_bytes, whole
 from headgate.schema import Kind, Type, format_path, parse_path
 from headgate.sequences.aggregates import WIDTH
-from headgate.sequences.engine import LevelIndex, Session
-from headgate.sequences.index import Folds
+from headgate.sequences.engine import Session
+from headgate.sequences.level_index import LevelIndex
 from headgate.sequences.memory import Arrivals, Memory
+from headgate.sequences.merging import Folds
 from headgate.sequences.runs.table import RunTable
 from headgate.sequences.stepper import Run
 from headgate.sequences.tables import BORN, HANDLES, HIGH, NODE, T0, T1, Ints

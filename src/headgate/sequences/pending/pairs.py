@@ -21,8 +21,9 @@ from headgate.language.ast import DUR, RUN, TRUE, Node, Path, rewrite
 from headgate.schema import Attribute, Kind, Schema, Type
 from headgate.sequences.automaton import Automaton, Edge, State
 from headgate.sequences.memory import Arrivals, column_of
+from headgate.sequences.parameterized import intern
 from headgate.sequences.pending import Pending, Trouble
-from headgate.sequences.static import Answers, Static, StaticIndex
+from headgate.sequences.static import Answers, Static, StaticIndex, StaticPredicates
 from headgate.sequences.tables import Ints
 
 _BIGINT = Type(Kind.BIGINT)
@@ -60,7 +61,7 @@ def joint_predicates(automaton: Automaton, schemas: Sequence[Schema], static: St
     """Of each state that has some, by its number; `schemas` are those of the level's streams."""
     found = {}
     for state in automaton.states:
-        every = tuple(state.edges.values())
+        every = tuple(state.edges)
         asked = [(state.joint, every), (state.keep_joint, every), *((e.joint, (e,)) for e in every)]
         bodies = {joint: edges for joint, edges in asked if joint != TRUE}
         if bodies:
@@ -84,7 +85,7 @@ def _compile(
         return ast.Attribute(n.path[1:] if n.path[0] == incoming else (RUN, *n.path), at=n.at)
 
     mode = "default" if state.missing == "default" else "null"
-    index = static(schema, [(rewrite(body, change), mode) for body, _ in bodies])
+    index = static(schema, [StaticPredicates(intern(rewrite(body, change)), mode) for body, _ in bodies])
     return JointPredicates(index, bodies, {path: a.type for path, a in held.items()})
 
 

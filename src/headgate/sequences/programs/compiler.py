@@ -94,8 +94,9 @@ class _RunProgram(Program):
 
     def _aggregate(self, place: int, name: str, new: int) -> str:
         cell, function, kind = self._place.aggregate(place, name)
+        sort = sort_of(kind)  # refuses what COLLECT gathers, which has no function in the kernel
         self.put(k.AGGREGATE, cell, FUNCTIONS[function], new)
-        return sort_of(kind)
+        return sort
 
     def _iteration(self, path: Path) -> str:
         column, kind = self._place.column(self._place.number, path)

@@ -6,12 +6,14 @@ states, slots and columns are no part of it, so that subscriptions may come and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import xxhash
 
 from headgate.sequences.automaton import State
 
 
-def signature(state: State, streams: list[str]) -> str:
+def signature(state: State, streams: Sequence[str]) -> str:
     """The structure from the start to this state."""
     parts: list[object] = [state.missing]
     at: State | None = state

@@ -40,7 +40,7 @@ from headgate.sequences.tables import (
 )
 
 if TYPE_CHECKING:
-    from headgate.sequences.engine import LevelIndex
+    from headgate.sequences.level_index import LevelIndex
 
 _ROOM = 16
 _NOTHING = np.zeros(0, np.int64)
@@ -92,7 +92,7 @@ class RunTable:
         mark = int(self.runs.scalars[SERIAL])
         self.runs.scalars[FRESH] = 0
         if pending:
-            ask_starts(pending, self._level.starting)
+            ask_starts(pending, frozenset(self._level.starting.tolist()))
             self.runs, out = advance_asking(self._tables, batch, self.runs, pending)
         else:
             out = np.zeros((64, self._tables.width), np.int64)
@@ -171,7 +171,7 @@ class RunTable:
     def newly_lost(self) -> Iterator[tuple[State, int]]:
         """The states that have lost runs to their quota since this was last asked, and how many."""
         lost = self.lost()
-        found = [(self._level.states[n], int(lost[n])) for n in np.flatnonzero(lost)]
+        found = [(self._level.compiled.states[n], int(lost[n])) for n in np.flatnonzero(lost)]
         found += [(self._level.interpreted.states[n], count) for n, count in self.stepper.dropped.items()]
         for state, count in found:
             if more := count - self._told.get(id(state), 0):
@@ -181,7 +181,7 @@ class RunTable:
     def by_subscription(self) -> dict[int, int]:
         """How many runs wait on the way to each subscription; those that several share are counted for each."""
         waiting = self.waiting()
-        counts = {id(self._level.states[n]): int(waiting[n]) for n in np.flatnonzero(waiting)}
+        counts = {id(self._level.compiled.states[n]): int(waiting[n]) for n in np.flatnonzero(waiting)}
         for n, runs in self.stepper.runs.items():
             if runs:
                 counts[id(self._level.interpreted.states[n])] = len(runs)
@@ -211,13 +211,13 @@ class RunTable:
 
 def subscriptions_after(level: LevelIndex, state: State) -> list[int]:
     """The subscriptions to which runs of this state may lead."""
-    return [s for edge in state.edges.values() for s in subscriptions_behind(level, edge)]
+    return [s for edge in state.edges for s in subscriptions_behind(level, edge)]
 
 
 def subscriptions_behind(level: LevelIndex, edge: Edge) -> list[int]:
     """The subscriptions to which a run that takes this edge may lead."""
     found = [s for p in edge.target.accepts for s in level.producers[p].subscriptions]
-    return found + [s for following in edge.target.states.values() for s in subscriptions_after(level, following)]
+    return found + [s for following in edge.target.states for s in subscriptions_after(level, following)]
 
 
 def subscribers(level: LevelIndex, about: int | Sequence[Edge], names: Sequence[str]) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ def subscribers(level: LevelIndex, about: int | Sequence[Edge], names: Sequence[
     if isinstance(about, int):
         for automaton in (level.compiled, level.interpreted):
             for target in automaton.targets:
-                if about in slots_of(target):
+                if about in slots_of(automaton, target):
                     found.update(s for p in target.accepts for s in level.producers[p].subscriptions)
     else:
         found.update(s for edge in about for s in subscriptions_behind(level, edge))

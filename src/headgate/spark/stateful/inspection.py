@@ -22,7 +22,7 @@ from headgate.runtime.stateful.pages import Page
 from headgate.runtime.stateful.rebucket import redealt
 from headgate.runtime.stateful.state_storage import HEAD, InMemory, page_name, waiting_name
 from headgate.sequences.automaton import path_of
-from headgate.sequences.engine import LevelIndex
+from headgate.sequences.level_index import LevelIndex
 from headgate.sequences.runs.signatures import signature
 from headgate.spark.checkpoint import Claim, claimed, reclaim
 from headgate.spark.follow import Follower
