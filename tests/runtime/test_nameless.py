@@ -10,7 +10,7 @@ from headgate.runtime.batches import BODY, EVENT, BatchMatcher
 
 def problems(bodies: list[str], ids: list[str | None]) -> list[str]:
     plan = hg.Subscriptions().stream("s", {"x": "bigint"}).add("a", "x > 0").compile()
-    matcher = BatchMatcher("s", [plan])
+    matcher = BatchMatcher("s", plan)
     batch = matcher.decode(pa.table({EVENT: pa.array(ids, pa.string()), BODY: bodies}))
     return [row["id"] for row in matcher.rows(batch).to_pylist() if row["error"] is not None]
 
