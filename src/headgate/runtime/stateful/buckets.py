@@ -13,7 +13,7 @@ its first batch: all later ones were sent by a pass that knew it. Every bucket w
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -400,13 +400,10 @@ class Bucket:
             decided = events.slots if events.decided_by == made.fingerprint else None
             batches.append(Batch(replace(columns, numbers=rows, identity=id_texts(events.ids)), decided))
 
-        def without(names: Collection[str]) -> Index:
-            return made.without(names).activated(self.since)
-
         def restored(index: Index) -> Session:
             return self._restored(index, group, before, kept, Outcome())
 
-        fed = feed(group.session, batches, now_open, without, restored)
+        fed = feed(group.session, batches, now_open, restored)
         if fed.aside:
             self.aside |= fed.aside
             made = made.without(fed.aside)
