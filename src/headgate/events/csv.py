@@ -19,14 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from headgate.columns import Column, untyped_column
+from headgate.columns import Column
 from headgate.errors import SchemaError
 from headgate.events import sources
+from headgate.events.any_values import of_arrow
 from headgate.events.decoder import assemble, decode
 from headgate.events.outcome import DEFAULT_LIMITS, SHOWN, Decoded, Limits, Misfit, Needs, show, shown_text, too_large
 from headgate.events.texts import fit_text, text_column
 from headgate.results import Problem
-from headgate.schema import Attribute, Kind, Schema, Type
+from headgate.schema import Attribute, Schema
 
 if TYPE_CHECKING:
     from headgate.columns import Mask
@@ -211,11 +212,10 @@ class _Fields:
 
     def column(self, attribute: Attribute) -> tuple[Column, Mask | None]:
         array = self._array(attribute)
-        if array is None:
-            return Column.missing(attribute.type or Type(Kind.BOOLEAN), self.rows), None
         if attribute.type is None:
-            defined = array.is_valid().to_numpy(zero_copy_only=False)
-            return untyped_column(defined, array), None
+            return of_arrow(pa.nulls(self.rows) if array is None else array), None
+        if array is None:
+            return Column.missing(attribute.type, self.rows), None
         column, bad = text_column(array, attribute.type, self._limits)
         if self._dirty:
             broken: Any = pc.match_substring(array, "\ufffd")

@@ -15,13 +15,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, ParseError
 
-import numpy as np
 import pyarrow as pa
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from headgate.columns import Column, untyped_column
+from headgate.columns import Column
 from headgate.errors import UsageError
+from headgate.events.any_values import of_objects
 from headgate.events.decoder import assemble
 from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Needs, shown_text, too_large
 from headgate.events.sources import Bytes, name_of, opened
@@ -172,13 +172,7 @@ class _Messages:
         found = [self._find(event, attribute.path) for event in self._events]
         kind = attribute.type
         if kind is None:
-            defined = np.fromiter((f is not None for f in found), np.bool_, self.rows)
-            # An element that holds others has no value of its own.
-            own = np.empty(self.rows, np.object_)
-            own[:] = [f if isinstance(f, str) else None for f in found]
-            for row in (r for r, f in enumerate(found) if isinstance(f, list)):
-                own[row] = [v if isinstance(v, str) else None for v in found[row]]
-            return untyped_column(defined, own), None
+            return of_objects([_own(f) for f in found]), None
         if not kind.array and all(f is None or isinstance(f, str) for f in found):
             return text_column(pa.array(found, pa.string()), kind, self._limits)
         return by_value(found, kind, lambda value: self._fit(value, kind))
@@ -213,6 +207,13 @@ class _Messages:
             at = [child for element in at for child in element if _name(child) == name]
         values = [object() if len(e) else (e.text or "").strip() for e in at]
         return None if not values else values[0] if len(values) == 1 else values
+
+
+def _own(found: Any) -> Any:
+    """What an attribute of the type ANY is: a text or several; an element that holds others is an object."""
+    if isinstance(found, list):
+        return [_own(f) for f in found]
+    return None if found is None or isinstance(found, Misfit) else found if isinstance(found, str) else {}
 
 
 def _name(element: Element) -> str:

@@ -59,10 +59,12 @@ class Where(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`lanes` forces one lane for everything; `count` has the dense program count its unrestricted nodes."""
+    """`lanes` forces one lane for everything; `count` has the dense program count its unrestricted nodes. `lists`:
+    attributes of the type ANY may hold arrays."""
 
     lanes: str = "auto"
     count: bool = False
+    lists: bool = False
     budget: Budget = field(default_factory=Budget)
 
 
@@ -115,7 +117,7 @@ class _Compiler:
         self._schema = schema
         self._sample = sample
         self._options = options
-        self._composer = Composer(schema)
+        self._composer = Composer(schema, lists=options.lists)
         self._every = frozenset(a.path for a in schema)
         self._strict: dict[int, frozenset[Path]] = {}
         self._plain: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
@@ -129,6 +131,7 @@ class _Compiler:
         count = self._read(items)
         self._interned = self._composer.leaves.intern()
         self._lookup = self._interned.lookup
+        self._path_numbers = _path_numbers(self._lookup)
         self._flat_keys, self._base = _flatten(self._interned.keys)
         self._unique = np.unique(self._flat_keys)
         self._key_lists = [k.tolist() for k in self._interned.keys]
@@ -400,8 +403,9 @@ class _Compiler:
         tops = self._estimate.tops[np.where(ranged, attributes, 0)] if len(self._estimate.tops) else 0
         present = keys == pack(Family.CELL, attributes, Reach.UPTO, tops)
         implied = np.zeros(keys.shape, np.bool_)
+        paths = self._path_numbers[attributes] if len(self._path_numbers) else attributes
         for j in range(keys.shape[1]):
-            others = (attributes == attributes[:, j : j + 1]) & (families <= Family.TEXT) & (missing == 0) & ~present
+            others = (paths == paths[:, j : j + 1]) & (families <= Family.TEXT) & (missing == 0) & ~present
             implied[:, j] = present[:, j] & others.any(axis=1)
         return implied
 
@@ -416,7 +420,7 @@ class _Compiler:
             low = high = np.arange(len(pairs))
             cells = len(pairs)
         used = np.concatenate([p.keys[p.needed] for p in parts])
-        rows = make_rows(used, 0, {a: c.count for a, c in self._lookup.cells.items()}, self._interned.sets)
+        rows = make_rows(used, 0, self._lookup.cells, self._interned.sets)
         slots = np.concatenate([p.slots for p in parts])
         multiple = np.concatenate([p.multiple for p in parts])
         lengths = np.concatenate([p.needed.sum(axis=1) for p in parts])
@@ -435,9 +439,8 @@ class _Compiler:
         mine = [(slot, multiple) for slot, _, multiple in items]
         trees = [map_leaves(tree, edges.literal) for _, tree, _ in items]
         items.clear()
-        cells = {a: c.count for a, c in self._lookup.cells.items()}
         keys = np.array(list(edges.rows), np.int64)
-        rows = make_rows(keys, 1, cells, self._interned.sets)
+        rows = make_rows(keys, 1, self._lookup.cells, self._interned.sets)
         row_of = {number + 1: row for number, row in enumerate(rows.find(keys).tolist())}
         dependencies = Dependencies(rows, self._lookup.cells, self._lookup.tests)
         builder = Builder(row_of, dependencies, self._options.budget, self._options.count)
@@ -473,6 +476,15 @@ class _Compiler:
             for path in read:
                 masks[rows.offset + i] |= bits[path]
         return masks
+
+
+def _path_numbers(lookup: Lookup) -> Longs:
+    """By attribute: a number of its path, which the views of an attribute of the type ANY have in common."""
+    numbers: dict[Path, int] = {}
+    found = np.zeros(max(lookup.paths, default=-1) + 1, np.int64)
+    for attribute, path in lookup.paths.items():
+        found[attribute] = numbers.setdefault(path, len(numbers))
+    return found
 
 
 def _is_never(keys: Keys) -> Any:

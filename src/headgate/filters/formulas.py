@@ -30,9 +30,10 @@ LEAF = (1 << SHIFT) - 1
 class Composer:
     """Composes the formula of one subscription after the other, filing their leaves."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, lists: bool = False) -> None:
         self._schema = schema
-        self.leaves = Leaves(schema)
+        self._lists = lists
+        self.leaves = Leaves(schema, lists=lists)
         self._skeletons: dict[tuple[Form, bool, bool], Tree] = {}
         """The normal form of a form's atom, with the number of a template for each leaf."""
         self._conjunctions: dict[tuple[CutSkeleton, bool], list[_Atom] | None] = {}
@@ -137,7 +138,7 @@ class Composer:
 
     def _skeleton(self, body: Node, truth: bool, default: bool) -> Tree:
         wanted = body if truth else ast.Not(body)
-        return self._numbered(normalise(wanted, "default" if default else "null", self._schema))
+        return self._numbered(normalise(wanted, "default" if default else "null", self._schema, lists=self._lists))
 
     def _numbered(self, formula: Formula) -> Tree:
         if isinstance(formula, All | AnyOf):

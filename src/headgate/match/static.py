@@ -59,7 +59,13 @@ class FilterStatic:
     filter_numbers: NDArray[np.int32]
     late_bodies: tuple[tuple[Node, str], ...]
     late_numbers: NDArray[np.int32]
+    open_bodies: tuple[tuple[Node, str], ...] = ()
+    """Those of the filters, where attributes of the type ANY may hold arrays."""
     _compile: CompileLate | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        bodies = self.open_bodies
+        self.filters.bind(lambda slots: ((cut_node(bodies[i][0]), bodies[i][1]) for i in slots.tolist()))
 
     def bound(self, compile_late: CompileLate) -> FilterStatic:
         """With the operators and graphs that its late predicates ask."""
@@ -98,6 +104,8 @@ class FilterStatic:
         def make(schema: Schema, predicates: Sequence[StaticPredicates]) -> StaticIndex:
             cuts: list[tuple[Cut | FilledCuts, str]] = []
             late: list[tuple[Node, str]] = []
+            opened: list[tuple[Node, str]] = []
+            some_any = not schema.declared or any(a.type is None for a in schema)
             numbers: tuple[list[int], list[int]] = ([], [])
             for p in predicates:
                 waits = is_late(p.skeleton)
@@ -112,6 +120,7 @@ class FilterStatic:
                 key = (schema.stream, id(p.skeleton), p.missing)
                 if not alone:
                     cuts.append((cut, p.missing))
+                    opened += [(put_in(p.skeleton, row), p.missing) for row in p.rows] if some_any else []
                 elif key not in built:
                     build_alone(cut, p.missing, schema)
                     built.add(key)
@@ -119,7 +128,7 @@ class FilterStatic:
             filters = compile_filters(cuts, schema)
             if alone:
                 arrays[0] = arrays[0][:0]
-            made = FilterStatic(filters, arrays[0], tuple(late), arrays[1], compile_late)
+            made = FilterStatic(filters, arrays[0], tuple(late), arrays[1], tuple(opened), compile_late)
             made.late  # noqa: B018 - compiled here, so that its errors are those of the compilation
             return made
 
