@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError, UsageError
+from headgate.events.any_values import of_objects
 from headgate.results import Problem, Problems, id_texts, problem_rows, with_errors
 from headgate.runtime.rows import SequenceMatches, shown
 from headgate.runtime.sequences import Batch, feed
@@ -32,7 +33,7 @@ from headgate.runtime.stateful.pages import Choose, EventIds, Page, Pages, decod
 from headgate.runtime.stateful.route import hashes
 from headgate.runtime.stateful.state_storage import BOOK, HEAD, StateStorage, page_name, waiting_name
 from headgate.runtime.stateful.watermark import Time, Timing, lateness
-from headgate.schema import Kind, Type
+from headgate.schema import Kind
 from headgate.sequences.engine import Index, Session
 
 FORMAT = 1
@@ -451,7 +452,7 @@ def _filled(columns: Columns, made: CompiledGroup) -> Columns:
     if not lacking:
         return columns
     empty = {
-        path: Column.missing((a.type if a is not None else None) or Type(Kind.STRING), columns.rows)
+        path: of_objects([None] * columns.rows) if a is None or a.type is None else Column.missing(a.type, columns.rows)
         for path, a in lacking.items()
     }
     return replace(columns, columns={**columns.columns, **empty})
