@@ -36,12 +36,17 @@ def as_set(rows: list[list[str]]) -> set[tuple[str, ...]]:
     return made
 
 
+def check_each_file_once(moves: list[dict[str, str]], origin: str) -> None:
+    """A plan of one segment is two files: the segment and the head."""
+    assert [move["origin"] for move in moves] == [origin] * 2
+    assert len({move["digest"] for move in moves}) == 2
+
+
 def test_a_cluster_matches_as_the_process_and_each_host_gets_the_plan_once(master: str, here: Path) -> None:
     rows = run("tests.spark.remote", "match", master, str(here), env={"HEADGATE_CACHE": str(here / "driver")})
     assert as_set(rows) == expected(book(), ticks(COUNT))
     for host in ("cache0", "cache1"):
-        (move,) = moved(here / host)
-        assert move["origin"] == "session:"
+        check_each_file_once(moved(here / host), "session:")
     assert moved(here / "driver") == []
 
 
@@ -54,15 +59,13 @@ def test_a_folder_that_all_hosts_see_is_enough(master: str, here: Path) -> None:
     rows = run("tests.spark.remote", "match", master, str(here), "--plans", str(shared), env=env)
     assert as_set(rows) == expected(book(), ticks(COUNT))
     for host, count in before.items():
-        (move,) = moved(here / host)[count:]
-        assert move["origin"] == str(shared)
+        check_each_file_once(moved(here / host)[count:], str(shared))
 
 
 def test_connect_matches_as_the_process_and_the_plan_travels_once(server: str, here: Path) -> None:
     rows = run("tests.spark.remote", "match", server, str(here), env={"HEADGATE_CACHE": str(here / "client")})
     assert as_set(rows) == expected(book(), ticks(COUNT))
-    (move,) = moved(here / "cache")
-    assert move["origin"] == "session:"
+    check_each_file_once(moved(here / "cache"), "session:")
 
 
 def test_a_query_started_over_connect_follows_its_store(server: str, here: Path) -> None:

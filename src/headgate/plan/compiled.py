@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -34,7 +34,7 @@ from headgate.match.residual import LateIndex
 from headgate.plan import file
 from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.deltas import Dead, alive, laid_over
-from headgate.plan.segment import Entry, Family, Segment, collector_paused, compile_segment
+from headgate.plan.segment import Entry, Segment, collector_paused, compile_segment
 from headgate.plan.sequences import Living
 from headgate.results import Problems
 from headgate.runtime.book import CompiledSegment, Part
@@ -121,11 +121,6 @@ class Plan:
     def without_segments(self) -> Plan:
         """The definitions alone: a plan that matches nothing."""
         return Plan(self.catalogue, (), (), self.context)
-
-    def sequences_without(self, names: Collection[str]) -> Index:
-        """The sequences without some of them, compiled apart."""
-        found = {n: e for n, e in alive(self.segments, self.dead) if e.family is Family.SEQUENCE}
-        return self.context.sequences.without(names, found, self.catalogue)
 
     def __len__(self) -> int:
         return sum(len(s) - (0 if d is None else int(d.sum())) for s, d in zip(self.segments, self.dead, strict=True))

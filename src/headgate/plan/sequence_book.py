@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 
 from headgate.errors import PlanError
 from headgate.language.catalogue import Catalogue
-from headgate.plan import Entry, Plan, file
+from headgate.plan import Plan, file
 from headgate.plan.compile_context import CompileContext, Signatures
 from headgate.plan.placement import Placement, placements
 from headgate.plan.segment import collector_paused
 from headgate.runtime.gc_freeze import mark_long_lived
 from headgate.runtime.stateful.group import GLOBAL, CompiledGroup, Keys
 from headgate.schema import Kind, Path, Schema
-from headgate.sequences.engine import Index
 from headgate.sequences.saved import SavedIndex, open_index, save_index
 from headgate.sequences.spine import reads
 
@@ -55,9 +54,6 @@ class SavedBook:
     buckets: int
     names: Any
     """Arrow, as is all that follows for each of them."""
-    texts: Any
-    """With the modes, for whoever must compile some of them again."""
-    modes: Any
     digests: Any
     times: Any
     labels: Any
@@ -73,7 +69,6 @@ class SequenceBook:
         self,
         buckets: int,
         catalogue: Catalogue,
-        entries: Mapping[str, Entry],
         digests: Mapping[str, str],
         times: Mapping[str, Kind | None],
         labels: Mapping[str, str],
@@ -89,7 +84,6 @@ class SequenceBook:
         """By name: the kind of time that a subscription goes by."""
         self.streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
         self._catalogue = catalogue
-        self._entries = entries
         self._labels = labels
         self._groups = groups
         self._compiled: dict[tuple[str, int], CompiledGroup] = {}
@@ -118,8 +112,6 @@ class SequenceBook:
         book = SavedBook(
             self.buckets,
             pa.array(names, pa.string()),
-            pa.array([self._entries[n].text for n in names], pa.string()),
-            pa.array([self._entries[n].missing for n in names], pa.string()),
             pa.array([self.digests[n] for n in names], pa.string()),
             pa.array([self.times[n] for n in names], pa.string()),
             pa.array([self._labels.get(n) for n in names], pa.string()),
@@ -137,22 +129,16 @@ class SequenceBook:
         context.engine.run_apart()
         catalogue = Catalogue(operators=Signatures(context.registry), **parts)
         bind, static = context.bind(catalogue), context.static(catalogue)
-        names, texts, modes = (column.to_pylist() for column in (book.names, book.texts, book.modes))
-        entries = {n: Entry(t, "", m) for n, t, m in zip(names, texts, modes, strict=True)}
 
         def opened(saved: SavedGroup) -> CompiledGroup:
             index = open_index(saved.index, file.decode, bind, static)
+            return CompiledGroup(saved.group, saved.keys, index, saved.emits, saved.fingerprint)
 
-            def without(gone: Collection[str]) -> Index:
-                return context.sequences.without(gone, {n: entries[n] for n in index.names}, catalogue)
-
-            return CompiledGroup(saved.group, saved.keys, index, saved.emits, saved.fingerprint, without)
-
+        names = book.names.to_pylist()
         labels = dict(zip(names, book.labels.to_pylist(), strict=True))
         return cls(
             book.buckets,
             catalogue,
-            entries,
             dict(zip(names, book.digests.to_pylist(), strict=True)),
             {n: None if kind is None else Kind(kind) for n, kind in zip(names, book.times.to_pylist(), strict=True)},
             {name: text for name, text in labels.items() if text is not None},
@@ -242,14 +228,9 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
         fingerprint = state.hexdigest()
         known = _groups.get((context, fingerprint))
         if known is None:
-            mine_and_read = {placed[n].name: entries[placed[n].name] for n in numbers}
-
-            def without(gone: Collection[str]) -> Index:
-                return context.sequences.without(gone, mine_and_read, catalogue)
-
             index = context.sequences.compiled([placed[n] for n in numbers], catalogue)
             emits = np.array([n in told for n in numbers], np.bool_)
-            known = CompiledGroup(key[0], homes[mine[0]].keys, index, emits, fingerprint, without)
+            known = CompiledGroup(key[0], homes[mine[0]].keys, index, emits, fingerprint)
             _groups[context, fingerprint] = known
             while len(_groups) > _MOST_GROUPS:
                 _groups.popitem(last=False)
@@ -262,7 +243,7 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
     labels = {n: orjson.dumps(e.labels).decode() for n, e in entries.items() if e.labels}
     groups = {key: partial(compiled, key) for key in dealt}
     at = {s.name: home for s, home in zip(placed, homes, strict=True)}
-    return SequenceBook(buckets, catalogue, entries, digests, times, labels, groups, at)
+    return SequenceBook(buckets, catalogue, digests, times, labels, groups, at)
 
 
 def bucket_of_text(text: str, buckets: int) -> int:

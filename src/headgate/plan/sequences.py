@@ -7,7 +7,7 @@ beside it has grown. What PUBLISHes reaches into other patterns: if it changes, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -94,12 +94,6 @@ class Sequences:
         """An index of its own, which shares nothing with others."""
         streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
         return Index(subscriptions, self._static(catalogue), streams=streams)
-
-    def without(self, names: Collection[str], entries: Mapping[str, Entry], catalogue: Catalogue) -> Index:
-        """The index of some sequences without those named. What PUBLISHes stays, for others may read it."""
-        resolved = self.subscriptions(entries, catalogue)
-        kept = [s for s in resolved if s.name not in names or s.spine.publish is not None]
-        return self.compiled(kept, catalogue)
 
     def subscriptions(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> SubscriptionTable:
         """Entries resolved; what their shapes have in common is resolved once as long as names mean the same."""

@@ -27,13 +27,13 @@ from headgate.sequences.memory import Lists
 from headgate.sequences.tables import ALIVE, Ints
 
 log = logging.getLogger("headgate.runtime")
-Without = Callable[[Collection[str]], Index]
-"""An index without some of its subscriptions, compiled apart. What PUBLISHes stays, for others may read it."""
 Restore = Callable[[Index], Session]
 """A session of an index, in the state from before the batch."""
 ROUNDS = 64
 ATTEMPTS = 64
 """So many parts of the book are tried for one event."""
+COMPILED = 50_000
+"""So many subscriptions may be compiled again in one search, beside twice those there are; after that events are blamed."""
 SLACK = 1024
 MOST_BATCHES = 4096
 
@@ -64,7 +64,6 @@ def feed(
     session: Session,
     batches: Sequence[Batch],
     until: Until | None,
-    without: Without,
     restore: Restore,
     *,
     listing: bool = True,
@@ -74,7 +73,7 @@ def feed(
         return _feed(session, batches, until, listing)
     except Exception as error:
         log.warning("sequences failed; looking for the cause", exc_info=error)
-        return _Search(session.index, batches, until, without, restore, listing).fed()
+        return _Search(session.index, batches, until, restore, listing).fed()
 
 
 def _feed(session: Session, batches: Iterable[Batch], until: Until | None, listing: bool) -> Fed:
@@ -91,14 +90,12 @@ class _Search:
         index: Index,
         batches: Sequence[Batch],
         until: Until | None,
-        without: Without,
         restore: Restore,
         listing: bool,
     ) -> None:
         self._whole = index
         self._batches = batches
         self._until = until
-        self._without = without
         self._restore = restore
         self._listing = listing
         self._places = _in_order(batches, index)
@@ -106,6 +103,7 @@ class _Search:
         self._aside: dict[str, str] = {}
         self._problems: list[Problem] = []
         self._base = restore(index)
+        self._budget = COMPILED + 2 * len(index.names)
 
     def fed(self) -> Fed:
         for _ in range(ROUNDS):
@@ -144,14 +142,14 @@ class _Search:
         ]
 
         def attempt(some: range) -> None:
-            others = {*names[: some.start], *names[some.stop :], *self._aside}
-            self._attempt(self._restore(self._without(others)), part)
+            self._budget -= len(some)
+            self._attempt(self._restore(without(index, {*names[: some.start], *names[some.stop :]})), part)
 
-        guilty = culprits(len(names), attempt, error, ATTEMPTS) if len(names) > 1 else {}
+        guilty = culprits(len(names), attempt, error, ATTEMPTS) if len(names) > 1 and self._budget > 0 else {}
         if 0 < len(guilty) < len(names):
             fresh = {names[i]: f"set aside, because matching failed: {described(why)}" for i, why in guilty.items()}
             self._aside |= fresh
-            self._base = self._restore(self._without(set(self._aside)))
+            self._base = self._restore(without(index, fresh))
             if part:
                 self._problems += [self._problem(part[-1], reason, (name,)) for name, reason in fresh.items()]
             return True
@@ -180,6 +178,14 @@ class _Search:
         if base.index is not self._whole:
             chosen = [Batch(b.columns) for b in chosen]
         return _feed(copied(base), chosen, self._until, self._listing)
+
+
+def without(index: Index, names: Collection[str]) -> Index:
+    """An index without some of its subscriptions, compiled apart. What PUBLISHes stays, for others may read it."""
+    known = [s for s, alive in zip(index.subscriptions, index.alive, strict=True) if alive]
+    kept = [s for s in known if s.name not in names or s.spine.publish is not None]
+    made = Index(kept, index.levels[0].static, index.options, index.fed)
+    return made.activated({index.names[i]: time for i, time in index.since.items()})
 
 
 def _in_order(batches: Sequence[Batch], index: Index) -> list[tuple[int, int]]:
@@ -230,14 +236,12 @@ class Sequences:
     """The sequences of a session in this process. To be able to go back to before a feed, it has a copy of an earlier
     state and what was fed since; a copy is made when that has grown beyond the state itself, so it costs little."""
 
-    def __init__(self, index: Index, without: Without) -> None:
-        self._without = without
+    def __init__(self, index: Index) -> None:
         self.session = index.session()
         self._earlier: Session | None = None
         """None: nothing had been fed."""
         self._since: list[tuple[list[Batch], Until | None]] = []
         self._events = 0
-        self._aside: set[str] = set()
 
     def feed(self, batches: Sequence[Columns], until: Until | None, *, listing: bool) -> Fed:
         tables = self.session.tables
@@ -245,21 +249,17 @@ class Sequences:
         if self._events > SLACK + size or len(self._since) >= MOST_BATCHES:
             self._keep()
         given = list(map(Batch, batches))
-        fed = feed(self.session, given, until, self._reduced, self._restored, listing=listing)
+        fed = feed(self.session, given, until, self._restored, listing=listing)
         if fed.session is self.session:
             self._since.append((given, until))
             self._events += sum(len(b.columns) for b in given)
         else:
             self.session = fed.session
-            self._aside |= fed.aside.keys()
             self._keep()
         return fed
 
     def _keep(self) -> None:
         self._earlier, self._since, self._events = copied(self.session), [], 0
-
-    def _reduced(self, names: Collection[str]) -> Index:
-        return self._without(self._aside.union(names))
 
     def _restored(self, index: Index) -> Session:
         if self._earlier is None:

@@ -126,7 +126,7 @@ class Session:
         if index is None:
             return None
         if self._sequences is None:
-            self._sequences = Sequences(index, self._book.sequences_without)
+            self._sequences = Sequences(index)
         fed = self._sequences.feed([p.columns for p in parts], until, listing=listing)
         self._problems.add(fed.problems)
         return fed.found

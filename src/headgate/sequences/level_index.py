@@ -84,8 +84,13 @@ class LevelIndex:
         """What operators and graphs decide about runs and events together, by state of the slower path."""
         if not self.slow:
             return {}
+        return joint_predicates(self.interpreted, self.layout.schemas, self.static)
+
+    @property
+    def static(self) -> Static:
+        """Makes the indexes of static predicates."""
         assert self._static is not None
-        return joint_predicates(self.interpreted, self.layout.schemas, self._static)
+        return self._static
 
     @cached_property
     def signatures(self) -> tuple[Sequence[str], Sequence[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.runtime.stateful.pipeline import Pipeline, book_of
 from tests.runtime.stateful.test_changes import NOW, PAIR, RISE, stock, tick, told
-from tests.sequences.book import STOCK
+from tests.sequences.book import STOCK, columns_of
 
 from headgate.columns import Columns
 from headgate.match.static import FilterStatic
@@ -89,13 +89,15 @@ def test_a_subscription_that_was_set_aside_is_tried_again_when_the_book_changes(
     assert ("bad", "e") in told(pipeline)
 
 
-def test_a_book_that_was_opened_from_a_file_survives_too(broken: Any, tmp_path: Path) -> None:
+def test_a_part_of_a_book_that_was_opened_from_a_file_matches_as_it_did(tmp_path: Path) -> None:
     subs = book_of({"pair": PAIR, "bad": PAIR.replace("{", "{$2.vol > 0 AND ")}, [STOCK])
     SequenceBook.of(subs.compile(), 1).save(tmp_path / "book")
     opened = SequenceBook.open(tmp_path / "book").compiled("stock.name", 0)
     assert opened is not None
     reduced = opened.without({"bad"})
     assert (reduced.index.names, reduced.emits.tolist()) == (["pair"], [True])
+    events = columns_of(STOCK, [("IBM", 1.0, 1, 1), ("SAP", 1.0, 1, 2), ("IBM", 2.0, 1, 3)])
+    assert [(m["subscription"], m["event"]) for m in reduced.index.session().feed([events])] == [("pair", 2)]
 
 
 def test_static_predicates_that_raise_on_the_way_to_the_buckets_are_decided_there(

@@ -13,7 +13,7 @@ its first batch: all later ones were sent by a pass that knew it. Every bucket w
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError, UsageError
+from headgate.events.any_values import of_objects
 from headgate.results import Problem, Problems, id_texts, problem_rows, with_errors
 from headgate.runtime.rows import SequenceMatches, shown
 from headgate.runtime.sequences import Batch, feed
@@ -32,7 +33,7 @@ from headgate.runtime.stateful.pages import Choose, EventIds, Page, Pages, decod
 from headgate.runtime.stateful.route import hashes
 from headgate.runtime.stateful.state_storage import BOOK, HEAD, StateStorage, page_name, waiting_name
 from headgate.runtime.stateful.watermark import Time, Timing, lateness
-from headgate.schema import Kind, Type
+from headgate.schema import Kind
 from headgate.sequences.engine import Index, Session
 
 FORMAT = 1
@@ -400,13 +401,10 @@ class Bucket:
             decided = events.slots if events.decided_by == made.fingerprint else None
             batches.append(Batch(replace(columns, numbers=rows, identity=id_texts(events.ids)), decided))
 
-        def without(names: Collection[str]) -> Index:
-            return made.without(names).activated(self.since)
-
         def restored(index: Index) -> Session:
             return self._restored(index, group, before, kept, Outcome())
 
-        fed = feed(group.session, batches, now_open, without, restored)
+        fed = feed(group.session, batches, now_open, restored)
         if fed.aside:
             self.aside |= fed.aside
             made = made.without(fed.aside)
@@ -454,7 +452,7 @@ def _filled(columns: Columns, made: CompiledGroup) -> Columns:
     if not lacking:
         return columns
     empty = {
-        path: Column.missing((a.type if a is not None else None) or Type(Kind.STRING), columns.rows)
+        path: of_objects([None] * columns.rows) if a is None or a.type is None else Column.missing(a.type, columns.rows)
         for path, a in lacking.items()
     }
     return replace(columns, columns={**columns.columns, **empty})

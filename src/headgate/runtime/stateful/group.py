@@ -6,7 +6,7 @@ A *keyed* group has one index, the same in every bucket, for the value of its ke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,6 +14,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from headgate.runtime.sequences import without
 from headgate.schema import Kind, Path, Schema
 from headgate.sequences.engine import Index
 
@@ -32,8 +33,6 @@ class CompiledGroup:
     emits: NDArray[np.bool_]
     fingerprint: str
     """The same for the same subscriptions over the same streams."""
-    compile: Callable[[Collection[str]], Index]
-    """The index without some subscriptions, compiled apart. What PUBLISHes stays, for others may read it."""
     _since: dict[tuple[tuple[str, int], ...], Index] = field(default_factory=dict, repr=False)
     _reduced: dict[tuple[str, ...], CompiledGroup] = field(default_factory=dict, repr=False)
     """What was last asked for without some."""
@@ -56,16 +55,12 @@ class CompiledGroup:
         if not gone:
             return self
         if gone not in self._reduced:
-            index = self.compile(gone)
+            index = without(self.index, gone)
             emitting = {self.index.names[i] for i in np.flatnonzero(self.emits)}
             emits = np.array([name in emitting for name in index.names], np.bool_)
             fingerprint = f"{self.fingerprint} without {xxhash.xxh3_64_hexdigest(repr(gone).encode())}"
-
-            def compile(more: Collection[str]) -> Index:
-                return self.compile({*gone, *more})
-
             self._reduced.clear()
-            self._reduced[gone] = CompiledGroup(self.group, self.keys, index, emits, fingerprint, compile)
+            self._reduced[gone] = CompiledGroup(self.group, self.keys, index, emits, fingerprint)
         return self._reduced[gone]
 
 

@@ -5,8 +5,9 @@ They were decoded and checked before they were sent, so they come back as column
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headgate.columns import ARROW, DTYPES, Column, Columns
+from headgate.events.any_values import of_objects
+from headgate.predicates.values import OPAQUE, Instant, plain
 from headgate.schema import Path, Type, format_path, parse_path
 from headgate.sequences.memory import Lists
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
 EVENTS, TICK, ROWS = "events", "tick", "rows"
 _EVENT, _TELLS, _SLOTS = "__event", "__tells", "__slots"
+_ANY = "any"
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Packed:
 def pack(events: Packed, paths: Iterable[Path]) -> bytes:
     columns = events.columns
     held = {path: columns[path] for path in sorted(paths) if columns.get(path) is not None}
-    described = {format_path(path): str(column.type) for path, column in held.items()}
+    described = {format_path(p): _ANY if column.any is not None else str(column.type) for p, column in held.items()}
     arrays = [events.ids, pa.array(events.tells), *map(_arrow, held.values())]
     names = [_EVENT, _TELLS, *map(format_path, held)]
     about = {"stream": columns.stream, "types": described, "decided_by": events.decided_by}
@@ -77,7 +81,8 @@ def unpack(data: bytes) -> Packed:
     table = from_bytes(data)
     about = orjson.loads((table.schema.metadata or {})[b"headgate"])
     columns = {
-        parse_path(name): _column(Type.parse(kind), whole(table.column(name))) for name, kind in about["types"].items()
+        parse_path(name): _column(None if kind == _ANY else Type.parse(kind), whole(table.column(name)))
+        for name, kind in about["types"].items()
     }
     made = Columns(about["stream"], table.num_rows, columns)
     tells = whole(table.column(_TELLS)).to_numpy(zero_copy_only=False)
@@ -106,7 +111,51 @@ def whole(column: Any) -> Array:
     return made
 
 
+def to_json(value: Any) -> Any:
+    """A value of any kind in JSON, from which `of_json` makes it again."""
+    if isinstance(value, list | tuple):
+        return [to_json(v) for v in value]
+    match plain(value):
+        case None | bool() | str() as simple:
+            return simple
+        case Instant() as instant:
+            return {"t": int(instant)}
+        case int() as number:
+            return number if -(2**63) <= number < 2**63 else {"i": hex(number)}
+        case float() as number:
+            return {"f": number.hex()}
+        case bytes() as data:
+            return {"b": data.hex()}
+        case Decimal() as exact:
+            return {"d": str(exact)}
+        case Mapping() as mapping:
+            return {"o": [[str(k), to_json(v)] for k, v in mapping.items()]}
+    return {"none": 0}
+
+
+_OF_JSON: dict[str, Callable[[Any], Any]] = {
+    "t": Instant,
+    "i": lambda text: int(text, 16),
+    "f": float.fromhex,
+    "b": bytes.fromhex,
+    "d": Decimal,
+    "o": lambda items: {k: of_json(v, list) for k, v in items},
+    "none": lambda _: OPAQUE,
+}
+
+
+def of_json(shown: Any, sequence: Callable[[Iterable[Any]], Any] = tuple) -> Any:
+    """What `to_json` was given; an array becomes a `sequence`."""
+    if isinstance(shown, dict):
+        ((kind, value),) = shown.items()
+        return _OF_JSON[kind](value)
+    return sequence(of_json(v, sequence) for v in shown) if isinstance(shown, list) else shown
+
+
 def _arrow(column: Column) -> Any:
+    if column.any is not None:
+        texts = [orjson.dumps(to_json(column.value(row))).decode() for row in range(len(column))]
+        return pa.array(texts, pa.string(), mask=~column.defined)
     if column.offsets is not None and column.elements is not None:
         offsets = column.offsets - column.offsets[0]
         inside = column.elements.slice(int(column.offsets[0]), int(column.offsets[-1]))
@@ -118,7 +167,9 @@ def _arrow(column: Column) -> Any:
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
-def _column(kind: Type, array: Any) -> Column:
+def _column(kind: Type | None, array: Any) -> Column:
+    if kind is None:
+        return of_objects([None if v is None else of_json(orjson.loads(v), list) for v in array.to_pylist()])
     defined = array.is_valid().to_numpy(zero_copy_only=False)
     if kind.array:
         lengths = np.where(defined, np.diff(array.offsets.to_numpy()), 0)

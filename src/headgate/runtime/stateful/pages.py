@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from headgate.columns import Column, Columns
 from headgate.errors import PlanError
-from headgate.runtime.stateful.packing import from_bytes, to_bytes, whole
+from headgate.events.any_values import of_objects
+from headgate.runtime.stateful.packing import from_bytes, of_json, to_bytes, to_json, whole
 from headgate.schema import Kind, Type, format_path, parse_path
 from headgate.sequences.aggregates import WIDTH
 from headgate.sequences.engine import Session
@@ -218,7 +219,7 @@ def _level(
         "places": handles.shape[1],
         "folds": _text_cells(level, nodes, rows, node, cells_at, memory),
         "slow": [
-            [slow_names[n], run.t0, run.t1, [place.get(h, -1) for h in run.handles], _text(run.states)]
+            [slow_names[n], run.t0, run.t1, [place.get(h, -1) for h in run.handles], to_json(run.states)]
             for n, run in slow
         ],
         "streams": [_events(memory, level, number, used, arrays) for number in range(len(level.streams))],
@@ -238,7 +239,7 @@ def _text_cells(
             for run in np.flatnonzero(node == i):
                 if rows[run, cells_at + cell]:
                     code = int(rows[run, cells_at + cell + 1])
-                    found.append([int(run), cell, _text(memory.listed()[code])])
+                    found.append([int(run), cell, to_json(memory.listed()[code])])
     return found
 
 
@@ -268,25 +269,10 @@ def _events(memory: Memory, level: LevelIndex, number: int, used: Ints, arrays: 
         values = None
         if kind is None or kind.array or kind.kind not in _PLAIN:
             codes, cells = np.unique(np.where(there, cells, -1), return_inverse=True)
-            values = [None if c < 0 else _text(memory.listed()[c]) for c in codes.tolist()]
+            values = [None if c < 0 else to_json(memory.listed()[c]) for c in codes.tolist()]
         columns.append([format_path(path), None if kind is None else str(kind), values, len(arrays)])
         arrays += [there, cells.astype(np.int64)]
     return {"name": level.streams[number], "at": first, "columns": columns}
-
-
-def _text(value: Any) -> Any:
-    """A value in JSON that comes back as it was."""
-    if isinstance(value, float):
-        return {"f": value.hex()}
-    if isinstance(value, bytes):
-        return {"b": value.hex()}
-    return [_text(v) for v in value] if isinstance(value, list | tuple) else value
-
-
-def _value(shown: Any) -> Any:
-    if isinstance(shown, dict):
-        return float.fromhex(shown["f"]) if "f" in shown else bytes.fromhex(shown["b"])
-    return tuple(_value(v) for v in shown) if isinstance(shown, list) else shown
 
 
 # -- from bytes
@@ -431,10 +417,10 @@ def _restore(
         row_of = {int(r): i for i, r in enumerate(mine)} if saved["folds"] else {}
         for run, cell, value in saved["folds"]:
             if run in row_of:
-                waiting[row_of[run], tables.cells_at + cell + 1] = table.memory.code(_value(value))
+                waiting[row_of[run], tables.cells_at + cell + 1] = table.memory.code(of_json(value))
         table.put_in(waiting, len(mine))
     for name, start, end, bound, states in slow:
-        run = Run(start, end, tuple(int(moved[h]) for h in bound), _value(states))
+        run = Run(start, end, tuple(int(moved[h]) for h in bound), of_json(states))
         table.stepper.restore(level.interpreted.states[slower[name]], run)
     return len(mine) + len(slow)
 
@@ -467,9 +453,9 @@ def _bound(
 def _column(kind: str | None, values: list[Any] | None, there: NDArray[np.bool_], cells: Ints) -> Column:
     held = None if kind is None else Type.parse(kind)
     if values is not None:
-        read = [_value(v) for v in values]
+        read = [of_json(v, list) for v in values]
         listed = [read[c] if d else None for c, d in zip(cells.tolist(), there.tolist(), strict=True)]
-        return Column.of(held or Type(Kind.STRING), listed)
+        return of_objects(listed) if held is None else Column.of(held, listed)
     assert held is not None
     if held.kind is Kind.DOUBLE:
         return Column(held, there, cells.copy().view(np.float64))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -130,7 +130,7 @@ def _own(column: Column) -> Column:
     """With arrays that can be written: the compiler of the kernels makes another version for those that cannot."""
     if column.offsets is not None or not isinstance(column.values, np.ndarray) or column.values.flags.writeable:
         return column
-    return Column(column.type, np.array(column.defined), np.array(column.values))
+    return replace(column, defined=np.array(column.defined), values=np.array(column.values))
 
 
 def _parcel(
