@@ -13,8 +13,8 @@ from headgate.store import Store
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with server(tmp_path_factory.mktemp("postgres")) as url:
+def postgres() -> Iterator[str]:
+    with server() as url:
         yield url
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +23,14 @@ def _program(name: str) -> str | None:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[str]:
+def server() -> Iterator[str]:
     """The URL of a running server; the test is skipped where there is no PostgreSQL."""
+    # Not in the folders of pytest: each session of it closes them to other users, PostgreSQL's among them.
+    with tempfile.TemporaryDirectory(prefix="headgate-postgres-") as folder:
+        yield from _server(Path(folder))
+
+
+def _server(folder: Path) -> Iterator[str]:
     initdb, postgres = _program("initdb"), _program("postgres")
     if initdb is None or postgres is None:
         pytest.skip("PostgreSQL is not installed (initdb, postgres)")
@@ -36,10 +43,7 @@ def server(folder: Path) -> Iterator[str]:
             owner = pwd.getpwnam("postgres").pw_name
         except KeyError:
             pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
-        folder.chmod(0o777)
-        for parent in folder.parents:
-            if parent.stat().st_uid == 0 and parent != Path("/tmp") and str(parent).startswith("/tmp/"):  # noqa: S108 - the folder of pytest lies there
-                parent.chmod(parent.stat().st_mode | 0o011)
+        shutil.chown(folder, owner)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

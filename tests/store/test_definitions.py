@@ -73,6 +73,14 @@ def test_a_book_whose_open_stream_is_older_than_a_declared_one_is_loaded(store: 
     assert everything(again.book()) == everything(given)
 
 
+def test_a_book_that_declares_a_stream_in_another_way_is_refused(store: Store, again: Store) -> None:
+    store.stream("s", {"x": "bigint"})
+    store.load(Subscriptions().stream("s", {"x": "bigint"}).add("a", "x = 1"))
+    with pytest.raises(DuplicateName, match="stream s is declared already"):
+        store.load(Subscriptions().stream("s", {"x": "string"}).add("b", "x = 'text'"))
+    assert list(again.book()) == ["a"]
+
+
 def test_an_operator_is_kept_by_the_name_of_its_module(url: str, store: Store) -> None:
     mine = Store(url, [operators_for_tests.is_even])
     mine.stream("s", {"n": "bigint"})

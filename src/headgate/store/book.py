@@ -381,7 +381,9 @@ def _merge(replica: Replica, book: Subscriptions) -> None:
             known = mine.streams.get(name)
             if known is None:
                 KINDS[STREAM].restore(mine, name, change.body)
-            elif book.streams[name].declared and not known.declared:
+            elif book.streams[name].declared and name not in book.published:
+                if known.declared and KINDS[STREAM].body(mine, name) == change.body:
+                    continue
                 mine.definitions.declare(book.streams[name], book.catalogue.templates.get(name))
         else:
             entry = book[name]
