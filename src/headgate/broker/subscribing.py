@@ -25,6 +25,7 @@ from headgate.schema import Kind, Schema
 from headgate.store import Store
 from headgate.store.outbox import Outbox
 from headgate.store.records import Change
+from headgate.store.replica import Quarantined
 from headgate.store.shared import Shared
 from headgate.store.tickets import ACTIVE, CAPPED, ENDED, EXPIRED, Ticket, Tickets
 
@@ -130,6 +131,10 @@ class Subscribing:
             if name not in known.published and known.streams[name].time_kind is not Kind.TIMESTAMP:
                 hint = "declare the stream with a TIMESTAMP as its TIME"
                 raise UsageError(f"a sequence reads {name}, whose events do not say when they happened", hint)
+
+    def set_aside(self) -> list[Quarantined]:
+        """Definitions of the store that could not be put into its book."""
+        return self._store.quarantined()
 
     def excerpt(self, names: Iterable[str] = (), stream: str | None = None) -> list[Change]:
         """The definitions of the book, and some subscriptions of it, on one stream or on all."""

@@ -160,6 +160,10 @@ async def redeliver(request: Request, broker: access.Here, id: Id) -> Redelivere
     done, failures = 0, []
     for letter in await broker.reading(lambda: broker.outbox.letters(id)):
         notices = await broker.reading(partial(broker.store.logs.notices_of, [id], letter.notification - 1, 1))
+        if not notices or notices[0].seq != letter.notification:
+            failures.append(f"notification {letter.notification} is no longer kept")
+            await broker.reading(partial(broker.outbox.forget, letter.seq))
+            continue
         outcome = await channel.send(notices)
         if outcome.failure is not None:
             failures.append(outcome.failure)

@@ -16,6 +16,7 @@ from headgate.errors import HeadgateError
 from headgate.store.database import StoreUnavailable
 
 router = APIRouter(tags=["system"])
+_MOST_ALARMS = 1000
 
 
 @router.get("/healthz")
@@ -26,15 +27,17 @@ async def health() -> dict[str, str]:
 
 @router.get("/readyz")
 async def ready(broker: access.Here) -> Any:
-    """The store answers, and matching runs."""
+    """The store answers, matching runs and moves, and every loop of the broker goes on. `set_aside` counts definitions of
+    the store that could not be put into its book."""
     try:
         version = await broker.reading(lambda: broker.store.version)
     except StoreUnavailable as problem:
         raise Refused(503, "unavailable", problem.message, wait=1.0) from None
-    if not broker.ready:
-        trouble = None if broker.engine is None else broker.engine.trouble
-        raise Refused(503, "matching", trouble or "matching has not started yet", wait=1.0)
-    return {"status": "ready", "version": version, "engine": broker.settings.engine}
+    if trouble := broker.trouble:
+        said = "; ".join(f"{name}: {reason}" for name, reason in trouble.items())
+        raise Refused(503, "matching" if "matching" in trouble else "loops", said, wait=1.0, loops=trouble)
+    aside = len(await broker.book(lambda s: s.set_aside()))
+    return {"status": "ready", "version": version, "engine": broker.settings.engine, "set_aside": aside}
 
 
 @router.get("/metrics", response_class=Response)
@@ -51,6 +54,7 @@ async def metrics(broker: access.Here) -> Response:
         gauges["sequences_watermark_delay_seconds"] = time.time() - broker.watermark
     try:
         gauges["subscriptions"] = float(await broker.reading(broker.tickets.count))
+        gauges["set_aside_definitions"] = float(len(await broker.book(lambda s: s.set_aside())))
         gauges["dead_letters"] = float(await broker.reading(broker.outbox.letter_count))
     except HeadgateError:
         gauges["ready"] = 0.0
@@ -75,19 +79,22 @@ async def stats(request: Request, broker: access.Here) -> dict[str, Any]:
 
 @router.get("/v1/alarms")
 async def alarms(request: Request, broker: access.Here) -> dict[str, Any]:
-    """What the broker had to tell of one's own subscriptions; an admin's key sees all."""
+    """What the broker had to tell of one's own subscriptions, the newest of it; an admin's key sees all."""
     account = await access.key(request, "subscribe")
-    mine = {row.subscription for row in await access.tickets(request)}
-    found = await broker.reading(lambda: broker.outbox.alarms(most=1000))
     admin = account is not None and "admin" in account.scopes
-
-    def owned() -> set[str]:
-        rows = {a.subscription: broker.tickets.find(a.subscription) for a in found} if account is not None else {}
-        return {name for name, row in rows.items() if row is not None and account and row.owner == account.id}
-
-    mine |= await broker.reading(owned)
-    shown = [a for a in found if admin or a.subscription in mine]
+    mine = None if admin else [row.subscription for row in await access.tickets(request)]
+    owner = account.id if account is not None else None
+    shown = await broker.reading(lambda: broker.outbox.alarms(_MOST_ALARMS, mine, owner))
     return {"alarms": [{"subscription": a.subscription, "code": a.code, "reason": a.reason, "at": a.at} for a in shown]}
+
+
+@router.get("/v1/quarantine")
+async def quarantine(request: Request, broker: access.Here) -> dict[str, Any]:
+    """Definitions of the store that could not be put into its book, and why. For admins."""
+    account = await access.key(request, "admin", needed=True)
+    assert account is not None
+    found = await broker.book(lambda s: s.set_aside())
+    return {"definitions": [{"kind": q.kind, "name": q.name, "version": q.version, "reason": q.reason} for q in found]}
 
 
 async def _signed(request: Request) -> dict[str, Any]:
