@@ -17,6 +17,7 @@ from tests.broker.conftest import declare
 from tests.broker.running import Running, running, until
 from tests.broker.test_delivery import hooked, publish, receiving
 
+from headgate.broker.client import Subscribed
 from headgate.broker.clock import WallClock
 from headgate.broker.delivery import webhook
 from headgate.broker.delivery.slots import FairSlots
@@ -135,6 +136,37 @@ def test_a_clock_that_is_set_back_drops_no_notification() -> None:
     assert not rule.passes(notice(1059.0), 1000.0)
     assert rule.passes(notice(1060.0), 1000.0)
     assert rule.passes(notice(400.0), 1000.0), "the clock was set back"
+
+
+def test_an_interval_holds_however_a_subscriber_pulls(broker: Running) -> None:
+    with broker.client() as client:
+        rule = {"kind": "pull", "key": "name", "interval": 3600}
+        subscribed = [client.subscribe("vol > 7000 AND vol < 7100", stream="stock", delivery=rule) for _ in range(3)]
+        at_once, one_by_one, acknowledging = subscribed
+        publish(broker, 7001, 7002, name="a")
+        publish(broker, 7003, 7004, name="b")
+        publish(broker, 7005, name="a")
+        publish(broker, 7006, name="c")
+        until(lambda: pulled(broker, at_once, limit=100) == [7001, 7003, 7006], "the notifications")
+        assert pulled(broker, at_once, limit=100) == [7001, 7003, 7006], "what is not acknowledged comes again"
+        assert pulled(broker, one_by_one, limit=1) == [7001, 7003, 7006]
+        assert pulled(broker, acknowledging, limit=1, acknowledge=True) == [7001, 7003, 7006]
+        publish(broker, 7007, name="b")
+        publish(broker, 7008, name="d")
+        until(lambda: pulled(broker, one_by_one, limit=2) == [7001, 7003, 7006, 7008], "the last")
+        until(lambda: pulled(broker, acknowledging, limit=2) == [7008], "what was not acknowledged")
+
+
+def pulled(broker: Running, mine: Subscribed, limit: int, *, acknowledge: bool = False) -> list[int]:
+    """What a subscriber gets who asks for so many until there is no more."""
+    vols, since = [], None
+    with broker.client() as client:
+        while page := client.pull(mine.id, mine.ticket, since=since, limit=limit):
+            vols += [note["data"]["vol"] for note in page]
+            since = page[-1]["seq"]
+            if acknowledge:
+                client.acknowledge(mine.id, mine.ticket, since)
+    return vols
 
 
 def test_a_clock_that_jumps_is_believed_when_it_has_run_evenly_for_a_while() -> None:
