@@ -1,4 +1,4 @@
-"""The matching thread of a broker survives whatever happens in it, and readiness tells."""
+"""The loops of a broker survive whatever happens in them, and readiness tells."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.broker.running import Running, running, until
+from tests.broker.test_delivery import receiving
 
 from headgate.broker import local
 from headgate.broker.local import _Matching
@@ -125,3 +126,81 @@ def test_a_sequence_step_that_raises_costs_what_it_raises_on(
             assert (problem.code, problem.event) == ("quarantined", "2")
             assert client.pull(theirs.id, theirs.ticket)
         assert ready(made)[0] == 200
+
+
+def unready(made: Running, loop: str) -> str:
+    """What readiness says of a loop, as soon as it says something."""
+    return until(lambda: found[1] if (found := ready(made))[0] == 503 and f'"{loop}"' in found[1] else "", loop)
+
+
+def test_following_the_notifications_survives_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(tmp_path) as made, made.client() as client, made.client() as listener:
+        client.declare("stock", {"vol": "bigint"})
+        mine = client.subscribe("vol > 1", stream="stock")
+        notes = listener.listen(mine.id, mine.ticket, since=0)
+        client.publish("stock", [{"vol": 2}])
+        assert next(notes)["data"]["vol"] == 2
+        with monkeypatch.context() as patch:
+            patch.setattr(made.broker.hub, "hand", _raise)
+            client.publish("stock", [{"vol": 3}])
+            assert "ZeroDivisionError: a defect" in unready(made, "notifications")
+        assert next(notes)["data"]["vol"] == 3
+        assert until(lambda: ready(made)[0] == 200, "the end of the trouble")
+        with made.http() as http:
+            assert 'loop_failures_total{kind="notifications"}' in http.get("/metrics").text
+
+
+@pytest.mark.parametrize(("loop", "call"), [("house", "_count_errors"), ("trimming", "_sweep")])
+def test_keeping_the_house_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str, call: str) -> None:
+    with running(tmp_path) as made:
+        with monkeypatch.context() as patch:
+            patch.setattr(made.broker, call, _raise)
+            made.broker.turns = 58
+            assert "ZeroDivisionError: a defect" in unready(made, loop)
+        made.broker.turns = 58
+        assert until(lambda: ready(made)[0] == 200, "the end of the trouble")
+
+
+def test_a_delivery_survives_a_defect_of_its_sender(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(tmp_path, allow_private=True) as made, made.client() as client, receiving() as receiver:
+        client.declare("stock", {"vol": "bigint"})
+        client.subscribe("vol > 1", stream="stock", delivery={"kind": "webhook", "url": receiver.url})
+        with monkeypatch.context() as patch:
+            patch.setattr(made.broker.webhooks, "call", _raise)
+            client.publish("stock", [{"vol": 2}])
+            assert "ZeroDivisionError: a defect" in unready(made, "delivery")
+        until(lambda: receiver.got, "the call")
+        assert until(lambda: ready(made)[0] == 200, "the end of the trouble")
+
+
+def test_matching_that_does_not_move_is_not_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.broker.service.STUCK_S", 1.0)
+    with running(tmp_path, engine="none") as made, made.client() as client:
+        client.declare("stock", {"vol": "bigint"})
+        assert ready(made)[0] == 200
+        client.publish("stock", [{"vol": 2}])
+        assert "1 events wait, and none was matched for" in unready(made, "matching")
+        made.broker.shared.advance("elsewhere", 1)
+        assert until(lambda: ready(made)[0] == 200, "the end of the trouble")
+
+
+def test_a_definition_that_is_set_aside_is_counted_and_shown(tmp_path: Path) -> None:
+    with running(tmp_path) as made, made.client() as client:
+        client.declare("stock", {"vol": "bigint"})
+        mine = client.subscribe("vol > 1", stream="stock")
+        made.broker.store.database.execute(
+            "UPDATE changes SET body = ? WHERE name = ?",
+            ('{"text": "vol >", "on": "stock", "missing": "null"}', mine.id),
+        )
+        # Another broker on the store, that has not read it yet.
+        with running(tmp_path / "other", str(tmp_path / "broker.db"), lead=False, name="other") as other:
+            with other.http() as elsewhere:
+                until(lambda: "quarantined" in elsewhere.get("/readyz").json(), "the count")
+            with other.client() as theirs:
+                assert theirs.subscription(mine.id, mine.ticket)["waiting"].startswith("it is set aside: ")
+
+
+def _raise(*_: Any, **__: Any) -> Any:
+    raise ZeroDivisionError("a defect")

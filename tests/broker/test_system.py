@@ -21,7 +21,7 @@ def test_a_broker_is_ready_when_matching_runs_and_the_store_answers(tmp_path: Pa
         engine.ready.clear()
         refused = http.get("/readyz")
         assert refused.status_code == 503
-        assert refused.json()["detail"] == "matching has not started yet"
+        assert refused.json()["detail"] == "matching: it has not started yet"
 
 
 def test_the_numbers_of_prometheus_count_what_happened(broker: Running) -> None:

@@ -13,8 +13,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-from starlette.concurrency import run_in_threadpool
-
+from headgate.broker.threads import in_thread
 from headgate.broker.throttle import Throttle
 from headgate.store.logs import PAGE_SIZE, Notice
 
@@ -105,7 +104,7 @@ class Connection:
             self._ready.clear()
             queued = self._queued()
             if queued is None:
-                while page := list(await run_in_threadpool(self._read, self.seq, _PAGE)):
+                while page := list(await in_thread(self._read, self.seq, _PAGE)):
                     self.seq = page[-1].seq
                     yield self._kept(page)
             elif queued:

@@ -70,6 +70,8 @@ class LocalEngine:
                 if matching is None:
                     matching = _Matching(self._url)
                 done = matching.step()
+                for said in done:
+                    self._told(said)
             except BaseException as problem:  # noqa: BLE001 - whatever it was, those who wait for their matches need this thread
                 matching = self._failed(matching, problem)
                 self._stop.wait(wait)
@@ -77,8 +79,6 @@ class LocalEngine:
                 continue
             wait, self.trouble = _FIRST_WAIT_S, None
             self.ready.set()
-            for said in done:
-                self._told(said)
             if not done:
                 self._wake.wait(_WAIT_S)
         if matching is not None:

@@ -11,10 +11,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from headgate.broker.problems import Refused
 from headgate.errors import HeadgateError
+from headgate.results import described
 from headgate.store.database import Database, StoreUnavailable
 from headgate.store.logs import Logs
 from headgate.store.publications import Publication, Publications, Published
@@ -56,6 +58,9 @@ class Publisher:
         self._thread = threading.Thread(target=self._work, name="headgate-log", daemon=True)
         self._looked = 0.0
         self._pending = 0
+        self._done = 0
+        self._moved = time.monotonic()
+        """When matching was seen to have come further, or to have nothing to do."""
         self.last = 0
         """The id of the newest event."""
         self.written: Callable[[], None] = lambda: None
@@ -72,6 +77,11 @@ class Publisher:
     def pending(self) -> int:
         """Events that wait to be matched, as of a moment ago."""
         return self._pending
+
+    @property
+    def stuck(self) -> float:
+        """For how many seconds events have waited without any being matched."""
+        return time.monotonic() - self._moved if self._pending else 0.0
 
     async def publish(self, publication: Publication) -> Published:
         if self._pending + len(publication.bodies) > self._backlog:
@@ -94,6 +104,8 @@ class Publisher:
         done = self._shared.progress()
         if done is None:
             done = max(0, self._logs.first() - 1)  # an empty log has no first event
+        if done != self._done or self.last <= done:
+            self._done, self._moved = done, moment
         self._pending = max(0, self.last - done)
 
     def _work(self) -> None:
@@ -115,7 +127,6 @@ class Publisher:
     def _write(self, group: list[_Waiting]) -> None:
         try:
             answers: list[Published] = self._publications.publish([w.publication for w in group])
-            self.look()
         except HeadgateError as problem:
             if len(group) > 1 and not isinstance(problem, StoreUnavailable):
                 for waiting in group:  # what is wrong with one is not the others' fault
@@ -124,10 +135,12 @@ class Publisher:
             for waiting in group:
                 waiting.tell(problem)
             return
-        except Exception as problem:  # noqa: BLE001 - whoever waits must be answered, whatever went wrong
+        except BaseException as problem:  # noqa: BLE001 - whoever waits must be answered, and this thread goes on
             for waiting in group:
-                waiting.tell(StoreUnavailable(f"the events could not be written: {problem}"))
+                waiting.tell(StoreUnavailable(f"the events could not be written: {described(problem)}"))
             return
         for waiting, answer in zip(group, answers, strict=True):
             waiting.tell(answer)
         self.written()
+        with suppress(HeadgateError):  # they are written; the house looks again
+            self.look()

@@ -23,6 +23,7 @@ _HELP = {
     "dead_letters_total": "Notifications that were given up.",
     "capped_total": "Subscriptions that were paused because they matched too much.",
     "refused_total": "Requests that were refused, by status.",
+    "loop_failures_total": "Rounds of the broker's own loops that failed, by loop.",
     "matching_restarts_total": "Times that the matching process ended and was started again.",
     "forwarded_total": "Events sent to other brokers.",
 }

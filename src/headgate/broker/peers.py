@@ -16,19 +16,20 @@ import logging
 import secrets
 import time
 import uuid
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import orjson
-from starlette.concurrency import run_in_threadpool
 
 from headgate.broker.delivery.push import Channel, Outcome
 from headgate.broker.delivery.webhook import signature, verify
 from headgate.broker.problems import Refused
 from headgate.broker.routes import Routes, Told
 from headgate.broker.subscribing import PEER
+from headgate.broker.threads import in_thread
 from headgate.errors import HeadgateError
 from headgate.store import Store, schemas
 from headgate.store.logs import Notice
@@ -44,6 +45,8 @@ _FOREVER = 1e12
 _PAGE = 500
 _LOOK_S = 0.25
 _HELLO_S = 2.0
+FRESH_S = 300.0
+"""How long a signature is good."""
 
 
 @dataclass
@@ -56,6 +59,8 @@ class Link:
     number: int = 0
     acked: dict[str, Told] | None = None
     """What it is known to know; None if that is not known."""
+    unanswered: tuple[dict[str, Any], dict[str, Told]] | None = None
+    """A message that may or may not have arrived, and what it meant."""
     seen: float = 0.0
     failure: str = ""
 
@@ -69,6 +74,8 @@ class Peers:
         self._tasks: list[asyncio.Task[None]] = []
         self._routes = Routes(self.me, self._source)
         self._client: httpx.AsyncClient | None = None
+        self._seen: OrderedDict[str, float] = OrderedDict()
+        """Signatures of messages that were taken while they were fresh."""
 
     # -- life
 
@@ -115,12 +122,19 @@ class Peers:
     def verify(self, path: str, body: bytes, header: str) -> None:
         """Refused unless a message is from the network."""
         key = self._settings.link_key
-        if not key or not verify(key, b"%s.%s" % (path.encode(), body), header, time.time()):
+        if not key or not verify(key, b"%s.%s" % (path.encode(), body), header, time.time(), FRESH_S):
             raise Refused(403, "link", "this message is not signed with the key of the network")
+        now = time.monotonic()
+        while self._seen and next(iter(self._seen.values())) < now - 2 * FRESH_S:
+            self._seen.popitem(last=False)
+        if header in self._seen:
+            raise Refused(403, "link", "this message came before")
+        self._seen[header] = now
 
     async def _post(self, link_url: str, path: str, message: Mapping[str, Any]) -> Any:
         assert self._client is not None
-        body = orjson.dumps(message)
+        # A message that is sent again is another one; only a copy of it is refused.
+        body = orjson.dumps({**message, "nonce": secrets.token_hex(8)})
         headers = {"Content-Type": "application/json", "Headgate-Link": self.sign(path, body, int(time.time()))}
         answer = await self._client.post(f"{link_url.rstrip('/')}{path}", content=body, headers=headers)
         if answer.status_code == 409:
@@ -166,7 +180,7 @@ class Peers:
         while True:
             try:
                 if self._broker.leader and self._links:
-                    await run_in_threadpool(self._level)
+                    await in_thread(self._level)
                     await asyncio.gather(*(self._tell(link) for link in list(self._links.values())))
             except HeadgateError as problem:
                 log.warning("peers wait: %s", problem)
@@ -179,11 +193,27 @@ class Peers:
 
     async def _tell(self, link: Link) -> None:
         wanted = self._routes.told(link.name)
-        if link.acked == wanted:
+        if link.unanswered is None and link.acked == wanted:
             return
+        # What may have arrived is sent again as it was: its number stands for its content.
+        message, meant = link.unanswered or (self._message(link, wanted), wanted)
+        try:
+            await self._post(link.url, f"/v1/links/{self.me}/subscriptions", message)
+        except Disagreement as problem:
+            link.acked, link.unanswered, link.failure = None, None, str(problem)
+        except Unreachable as problem:
+            link.unanswered, link.failure = None, str(problem)
+        except (httpx.HTTPError, ValueError) as problem:
+            link.unanswered, link.failure = (message, meant), str(problem) or type(problem).__name__
+        else:
+            link.number, link.acked, link.unanswered = link.number + 1, meant, None
+            link.failure, link.seen = "", time.time()
+
+    def _message(self, link: Link, wanted: dict[str, Told]) -> dict[str, Any]:
+        """What brings a neighbour from what it is known to know to what it should."""
         known = link.acked or {}
         fresh = [t for name, t in wanted.items() if known.get(name) != t]
-        message = {
+        return {
             "epoch": link.epoch,
             "number": link.number + 1,
             "whole": link.acked is None,
@@ -195,15 +225,6 @@ class Peers:
                 if (found := self._routes.schema(s)) is not None
             },
         }
-        try:
-            await self._post(link.url, f"/v1/links/{self.me}/subscriptions", message)
-        except Disagreement as problem:
-            link.acked, link.failure = None, str(problem)
-            return
-        except (httpx.HTTPError, Unreachable, ValueError) as problem:
-            link.failure = str(problem) or type(problem).__name__
-            return
-        link.number, link.acked, link.failure, link.seen = link.number + 1, wanted, "", time.time()
 
     async def subscriptions(self, peer: str, message: Mapping[str, Any]) -> dict[str, Any]:
         """A neighbour tells what it wants to hear of."""
@@ -214,9 +235,9 @@ class Peers:
 
         def take(_: Any) -> None:
             known = self._broker.shared.link(peer)
+            if known is not None and known[0] == epoch and number <= known[1]:
+                return  # it arrived before, and the answer was lost; or somebody sends it again
             if not whole and known != (epoch, number - 1):
-                if known == (epoch, number):
-                    return  # it arrived before, and the answer was lost
                 raise Refused(409, "link", f"expected a whole, or the number after {known}")
             self._take(peer, given, unset, streams, whole=whole, mark=(epoch, number))
 
@@ -267,6 +288,12 @@ class Peers:
         while page := self._broker.tickets.of_owner(owner, names[-1], 1000):
             names += [row.subscription for row in page]
         return set(names[1:])
+
+    def waiting(self) -> list[Notice]:
+        """For each neighbour, linked now or not, the first notification that it has not taken yet."""
+        logs, cursors = self._broker.store.logs, self._broker.outbox.cursors()
+        behind = [cursor for name, cursor in cursors.items() if name.startswith(OWNER)]
+        return [notice for cursor in behind for notice in logs.notices_for(cursor.subscription, cursor.seq, 1)]
 
     # -- forwarding events
 

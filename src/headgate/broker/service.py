@@ -12,11 +12,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from starlette.concurrency import run_in_threadpool
-
+from headgate.broker.clock import WallClock
 from headgate.broker.delivery.kafka import Topics
 from headgate.broker.delivery.push import Channel, Pusher
-from headgate.broker.delivery.webhook import Webhooks
+from headgate.broker.delivery.webhook import Webhooks, hook_of
 from headgate.broker.hub import SUBSCRIPTION, Hub
 from headgate.broker.limits import Buckets
 from headgate.broker.local import LocalEngine
@@ -28,6 +27,9 @@ from headgate.broker.side_process import SideProcess
 from headgate.broker.subscribing import KAFKA, PEER, PUSHED, WEBHOOK, Subscribing
 from headgate.broker.supervisor import SparkEngine
 from headgate.broker.tail import Tail
+from headgate.broker.threads import in_thread
+from headgate.broker.throttle import MinuteCounts
+from headgate.broker.watch import Watch
 from headgate.errors import HeadgateError
 from headgate.schema import Schema
 from headgate.store import Quarantined, Store
@@ -42,8 +44,8 @@ log = logging.getLogger("headgate.broker")
 T = TypeVar("T")
 P = ParamSpec("P")
 LEASE_S = 10.0
+STUCK_S = 60.0
 _KNOWN = 200_000
-_WINDOW_S = 60.0
 
 
 class Broker:
@@ -61,7 +63,8 @@ class Broker:
         self.buckets = Buckets()
         self.hub = Hub()
         self.publisher = Publisher(database, Publications(database, self.keys), settings.backlog)
-        self.tail = Tail(database, self._take)
+        self.watch = Watch(self.numbers)
+        self.tail = Tail(database, self._take, self.watch)
         self.id = identity_of(settings.data)
         self.leader = False
         self._matching = False
@@ -78,7 +81,10 @@ class Broker:
         self._known: dict[str, Ticket | None] = {}
         self._counted_error = 0
         """The number of the last event error that is counted."""
-        self._window: tuple[float, Counter[str]] = (0.0, Counter())
+        self._counts = MinuteCounts()
+        self._clock = WallClock()
+        self.turns = 0
+        """How often the house was kept."""
         self._housekeeping: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.peers = Peers(self)
@@ -98,10 +104,10 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self.webhooks = Webhooks(self.settings, self.outbox)
         self.topics = Topics(self.settings.kafka, self.outbox, 10.0) if self.settings.kafka else None
-        self.pusher = Pusher(self.outbox, self.settings, self.numbers, self.family)
-        await run_in_threadpool(self.publisher.look, now=True)
-        await run_in_threadpool(self.tail.start)
-        self._counted_error = await run_in_threadpool(self.store.logs.last_error)
+        self.pusher = Pusher(self.outbox, self.settings, self.numbers, self.family, self.watch)
+        await in_thread(self.publisher.look, now=True)
+        await in_thread(self.tail.start)
+        self._counted_error = await in_thread(self.store.logs.last_error)
         self.publisher.start()
         await self._lead()
         self._housekeeping = asyncio.create_task(self._keep_house())
@@ -117,27 +123,36 @@ class Broker:
         await self.webhooks.close()
         if self.topics is not None:
             self.topics.close()
-        await run_in_threadpool(self.publisher.stop)
+        await in_thread(self.publisher.stop)
         if self.engine is not None and self._matching:
-            await run_in_threadpool(self.engine.stop)
-        await run_in_threadpool(self.tail.stop)
+            await in_thread(self.engine.stop)
+        await in_thread(self.tail.stop)
         with suppress(HeadgateError):  # a lease that cannot be given back runs out
             for name in ("broker", "matching"):
-                await run_in_threadpool(self.shared.release, name, self.id)
+                await in_thread(self.shared.release, name, self.id)
         self._book.shutdown()
-        await run_in_threadpool(self._aside.close)
+        await in_thread(self._aside.close)
         self.store.database.close_all()
 
     @property
+    def trouble(self) -> dict[str, str]:
+        """What does not go on, and why: matching, here or wherever it runs, or one of the loops."""
+        found = self.watch.trouble()
+        if self.engine is not None and self._matching and not self.engine.ready.is_set():
+            found["matching"] = self.engine.trouble or "it has not started yet"
+        elif (waited := self.publisher.stuck) > STUCK_S:
+            found["matching"] = f"{self.publisher.pending:,} events wait, and none was matched for {waited:.0f} s"
+        return found
+
+    @property
     def ready(self) -> bool:
-        """Matching runs: here, elsewhere by the owner's wish, or at another broker of this store."""
-        return self.engine is None or not self._matching or self.engine.ready.is_set()
+        return not self.trouble
 
     async def _lead(self) -> None:
         """Of the brokers on a store one delivers and sweeps, and one matches; each by a lease."""
-        was, self.leader = self.leader, await run_in_threadpool(self.shared.lease, "broker", self.id, LEASE_S)
+        was, self.leader = self.leader, await in_thread(self.shared.lease, "broker", self.id, LEASE_S)
         if self.engine is not None:
-            mine = await run_in_threadpool(self.shared.lease, "matching", self.id, LEASE_S)
+            mine = await in_thread(self.shared.lease, "matching", self.id, LEASE_S)
             if mine and not self._matching:
                 self._matching = True
                 self.engine.start()
@@ -161,10 +176,10 @@ class Broker:
 
     async def aside(self, function: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Call a function of a module in the process beside this one."""
-        return await run_in_threadpool(lambda: self._aside.call(function, *args, **named))
+        return await in_thread(lambda: self._aside.call(function, *args, **named))
 
     async def reading(self, call: Callable[[], T]) -> T:
-        return await run_in_threadpool(call)
+        return await in_thread(call)
 
     def forget(self, subscription: str) -> None:
         """What is known of a subscription may have changed."""
@@ -202,18 +217,13 @@ class Broker:
 
     def _watch(self, notices: Sequence[Notice]) -> None:
         """Pause a subscription that matches too much: it is more likely a mistake than a wish."""
-        began, counts = self._window
-        if time.monotonic() - began > _WINDOW_S:
-            counts = Counter()
-            self._window = (time.monotonic(), counts)
-        counts.update(n.subscription for n in notices)
-        for name in {n.subscription for n in notices}:
+        for name, count in self._counts.add(notices).items():
             row = self.known(name)
             if row is None or row.ended is not None or row.delivery.get("kind") == PEER:
                 continue
             cap = int(row.delivery.get("cap") or self.settings.cap)
-            if counts[name] > cap:
-                counts[name] = 0
+            if count > cap:
+                self._counts.forget(name)
                 reason = f"more than {cap:,} notifications in a minute: it is paused; renew it to go on"
                 self._book.submit(self._capped, name, reason)
 
@@ -239,8 +249,8 @@ class Broker:
         logs = self.store.logs
         read = lambda since, most: logs.notices_of([name], since, most)  # noqa: E731 - it reads better here
         if kind == WEBHOOK:
-            key = self.tickets.signing_key(name)
-            return Channel(name, kind, read, partial(self.webhooks.send, name, row.delivery, key))
+            hook = hook_of(row, self.tickets.signing_key(name))
+            return Channel(name, kind, read, partial(self.webhooks.send, hook))
         if kind == KAFKA and self.topics is not None:
             return Channel(name, kind, read, partial(self.topics.send, name, row.delivery), page=500)
         if kind == PEER and row.owner is not None:
@@ -249,8 +259,8 @@ class Broker:
 
     async def resume_deliveries(self) -> None:
         """After a start, or when this broker becomes the one that delivers: take up every cursor."""
-        for name in await run_in_threadpool(self.outbox.cursors):
-            row = await run_in_threadpool(self.tickets.find, name)
+        for name in await in_thread(self.outbox.cursors):
+            row = await in_thread(self.tickets.find, name)
             if row is not None and row.ended is None:
                 self._wake([row])
         for channel in self.peers.channels():
@@ -271,23 +281,27 @@ class Broker:
             self.numbers.count("matching_restarts_total")
 
     async def _keep_house(self) -> None:
-        turn = 0
         while True:
             try:
                 self.numbers.tick()
-                await run_in_threadpool(self.publisher.look, now=True)
-                await run_in_threadpool(self._count_errors)
+                await in_thread(self.publisher.look, now=True)
+                await in_thread(self._count_errors)
                 await self._lead()
                 self.quarantined = await self.book(lambda s: s.quarantined())
-                if self.leader:
+                if self._clock.believable() and self.leader:
                     for name in await self.book(lambda s: s.expire(time.time())):
                         self.ended(name)
-                    if turn % 60 == 59:
-                        await run_in_threadpool(self._sweep)
-            except HeadgateError as problem:
-                log.warning("the store does not answer: %s", problem)
+                self.watch.well("house")
+            except Exception as problem:  # noqa: BLE001 - the house must be kept
+                self.watch.failed("house", problem)
                 self.leader = False
-            turn += 1
+            if self.leader and self.turns % 60 == 59 and self._clock.believable():
+                try:
+                    await in_thread(self._sweep)
+                    self.watch.mend("trimming")
+                except Exception as problem:  # noqa: BLE001 - what could not be trimmed now is trimmed later
+                    self.watch.failed("trimming", problem)
+            self.turns += 1
             await asyncio.sleep(1.0)
 
     def _count_errors(self) -> None:
@@ -307,6 +321,8 @@ class Broker:
         now = time.time()
         logs = self.store.logs
         done = [n for n in (self.shared.progress(), self.shared.sequences()) if n is not None]
+        # An event that a peer waits for is kept for as long as its notification.
+        done += [int(notice.event) - 1 for notice in self.peers.waiting() if notice.event.isdecimal()]
         logs.trim(min([logs.older(now - self.settings.events_kept), *done]))
         logs.trim_notifications(now - self.settings.notifications_kept)
         self.tickets.purge(now - self.settings.notifications_kept)

@@ -74,6 +74,8 @@ class Settings:
     first_wait: float = 0.5
     longest_wait: float = 300.0
     hook_seconds: float = 10.0
+    look_up_seconds: float = 5.0
+    """For the name of a webhook's host."""
     kafka: str | None = None
     """The servers of the Kafka cluster that subscribers may have their notifications in."""
     kafka_prefix: str = "headgate."

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate.broker.settings import STORE, Settings
+from headgate.results import described
 
 log = logging.getLogger("headgate.broker")
 _FIRST_WAIT_S, _LONGEST_WAIT_S, _GOOD_S = 0.5, 30.0, 60.0
@@ -66,7 +67,11 @@ class SparkEngine:
         self._settings.data.mkdir(parents=True, exist_ok=True)
         while not self._stop.is_set():
             began = time.monotonic()
-            self._once(self._settings.data / "spark.log")
+            try:
+                self._once(self._settings.data / "spark.log")
+            except Exception as problem:
+                log.error("the matching process could not be run", exc_info=problem)
+                self.trouble = described(problem)
             self.ready.clear()
             if self._stop.is_set():
                 return

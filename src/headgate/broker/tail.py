@@ -6,16 +6,13 @@ up, reads the store by itself until it is level again (see `hub`).
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 from collections.abc import Callable, Sequence
 
-from headgate.errors import HeadgateError
+from headgate.broker.watch import Watch
 from headgate.store.database import Database
 from headgate.store.logs import Logs, Notice
 
-log = logging.getLogger("headgate.broker")
 _PAGE = 5000
 _QUIET_S, _BUSY_S = 0.05, 0.01
 
@@ -23,10 +20,11 @@ _QUIET_S, _BUSY_S = 0.05, 0.01
 class Tail:
     """Calls `take` with pages of notifications, in their order, from those that come after the start on."""
 
-    def __init__(self, database: Database, take: Callable[[Sequence[Notice]], None]) -> None:
+    def __init__(self, database: Database, take: Callable[[Sequence[Notice]], None], watch: Watch) -> None:
         self._database = database
         self._logs = Logs(database)
         self._take = take
+        self._watch = watch
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="headgate-tail", daemon=True)
@@ -54,10 +52,11 @@ class Tail:
                 if page:
                     self._take(page)
                     self.seq = page[-1].seq
-            except HeadgateError as problem:
-                log.warning("notifications cannot be read now: %s", problem)
+                self._watch.well("notifications")
+            except BaseException as problem:  # noqa: BLE001 - whoever listens needs this thread
+                self._watch.failed("notifications", problem)
                 page = []
-                time.sleep(0.2)
+                self._stop.wait(0.2)
             if len(page) < _PAGE:
                 self._wake.wait(_BUSY_S if page else _QUIET_S)
         self._database.close()

@@ -123,6 +123,14 @@ class Outbox:
             (subscription, code, reason, time.time()),
         )
 
-    def alarms(self, since: int = 0, most: int = 100) -> list[Alarm]:
-        sql = "SELECT seq, subscription, code, reason, at FROM alarms WHERE seq > ? ORDER BY seq LIMIT ?"
-        return [Alarm(*row) for row in self._database.rows(sql, (since, most))]
+    def alarms(
+        self, most: int = 100, subscriptions: Sequence[str] | None = None, owner: str | None = None
+    ) -> list[Alarm]:
+        """The newest alarms, the oldest of them first: all, or those of some subscriptions and of an owner's."""
+        where, values = "TRUE", list[str]()
+        if subscriptions is not None:
+            marks = ", ".join("?" * len(subscriptions)) or "NULL"
+            where = f"(subscription IN ({marks}) OR subscription IN (SELECT subscription FROM tickets WHERE owner = ?))"  # noqa: S608 - marks alone
+            values = [*subscriptions, owner or ""]
+        sql = f"SELECT seq, subscription, code, reason, at FROM alarms WHERE {where} ORDER BY seq DESC LIMIT ?"  # noqa: S608 - marks alone
+        return [Alarm(*row) for row in reversed(self._database.rows(sql, (*values, most)))]

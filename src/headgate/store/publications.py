@@ -23,6 +23,8 @@ class Publication:
     """Of the content, to tell a repetition from a key used twice."""
     account: str | None = None
     """The API key whose quota is charged."""
+    quota: int | None = None
+    """Events that the key may publish in a day."""
     day: str = ""
     via: str | None = None
     """The neighbouring broker that it came from."""
@@ -37,6 +39,8 @@ class Published:
     repeated: bool = False
     conflict: bool = False
     """The key was used before for something else; nothing was published."""
+    over_quota: int | None = None
+    """How many events the key has published today, if these are too many; nothing was published."""
 
 
 class Publications:
@@ -59,6 +63,11 @@ class Publications:
                 return Published(first, last, repeated=digest == one.digest, conflict=digest != one.digest)
         if not one.bodies:
             return Published(0, -1)
+        if one.account is not None and one.quota is not None:
+            # In the transaction that charges it: publications at the same time must not count on the same rest.
+            used = self._keys.used(one.account, one.day)
+            if used + len(one.bodies) > one.quota:
+                return Published(0, -1, over_quota=used)
         origins: Sequence[str | None] = one.origins or [None] * len(one.bodies)
         database.many(
             "INSERT INTO events (stream, body, at, via, origin) VALUES (?, ?, ?, ?, ?)",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
-
-from starlette.concurrency import run_in_threadpool
 
 from headgate.broker.delivery.form import to_json
 from headgate.broker.delivery.push import Outcome
-from headgate.broker.throttle import value_of
+from headgate.broker.throttle import Interval
 from headgate.errors import EnvironmentProblem
 from headgate.store.logs import Notice
 from headgate.store.outbox import Outbox
@@ -23,23 +24,25 @@ class Topics:
         self._outbox = outbox
         self._seconds = seconds
         self._producer: Any = None
+        # A cluster that does not answer holds up these threads, and nobody else's.
+        self._threads = ThreadPoolExecutor(8, "headgate-kafka")
 
     async def send(self, subscription: str, delivery: dict[str, Any], page: Sequence[Notice]) -> Outcome:
-        return await run_in_threadpool(self._send, subscription, delivery, page)
+        call = partial(self._send, subscription, delivery, page)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def _send(self, subscription: str, delivery: dict[str, Any], page: Sequence[Notice]) -> Outcome:
         from kafka.errors import KafkaError
 
-        interval, path = delivery.get("interval"), str(delivery.get("key") or "")
+        rule = Interval.of(delivery)
         sent: list[Any] = []
         said: dict[str, float] = {}
         try:
             producer = self._connected()
             for notice in page:
-                if interval is not None:
-                    key = value_of(notice, path)
-                    last = said.get(key, self._outbox.said(subscription, key))
-                    if last is not None and notice.at < last + float(interval):
+                if rule is not None:
+                    key = rule.key_of(notice)
+                    if not rule.passes(notice, said.get(key, self._outbox.said(subscription, key))):
                         continue
                     said[key] = notice.at
                 sent.append(producer.send(delivery["topic"], key=notice.id.encode(), value=to_json(notice)))
@@ -64,5 +67,6 @@ class Topics:
         return self._producer
 
     def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
         if self._producer is not None:
             self._producer.close(timeout=5)

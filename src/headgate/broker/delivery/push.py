@@ -8,22 +8,19 @@ notifications go out in order; channels do not wait for each other.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from starlette.concurrency import run_in_threadpool
-
 from headgate.broker.metrics import Numbers
 from headgate.broker.settings import Settings
+from headgate.broker.threads import in_thread
+from headgate.broker.watch import Watch
 from headgate.errors import HeadgateError
 from headgate.store.logs import Notice
 from headgate.store.outbox import Cursor, Outbox
 
-log = logging.getLogger("headgate.broker")
-_AT_ONCE = 64
 _RANDOM = random.SystemRandom()
 
 
@@ -56,15 +53,23 @@ class Channel:
 
 
 class Pusher:
-    def __init__(self, outbox: Outbox, settings: Settings, numbers: Numbers, family: Callable[[str], str]) -> None:
+    def __init__(
+        self, outbox: Outbox, settings: Settings, numbers: Numbers, family: Callable[[str], str], watch: Watch
+    ) -> None:
+        self._watch = watch
         self._outbox = outbox
         self._settings = settings
         self._numbers = numbers
         self._family = family
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._troubled: set[str] = set()
+        """Channels whose last round raised."""
         self._closed = False
+
+    def __len__(self) -> int:
+        """How many channels are at work."""
+        return sum(not task.done() for task in self._tasks.values())
 
     def wake(self, channel: Channel) -> None:
         """There is, or may be, something for this channel. In the event loop."""
@@ -77,6 +82,7 @@ class Pusher:
         self._tasks[channel.name] = asyncio.create_task(self._run(channel))
 
     def stop(self, name: str) -> None:
+        self._troubled.discard(name)
         task = self._tasks.pop(name, None)
         if task is not None:
             task.cancel()
@@ -93,9 +99,13 @@ class Pusher:
             self._again.discard(channel.name)
             try:
                 rest = await self._round(channel)
-            except HeadgateError as problem:
-                log.warning("%s: %s", channel.name, problem)
-                rest = 1.0
+                self._troubled.discard(channel.name)
+                if not self._troubled:
+                    self._watch.mend("delivery")
+            except Exception as problem:  # noqa: BLE001 - this channel is tried again; what waits in it is in the store
+                self._troubled.add(channel.name)
+                self._watch.failed("delivery", problem)
+                rest = 1.0 if isinstance(problem, HeadgateError) else 10.0
             if rest is not None:
                 await asyncio.sleep(rest)
             elif channel.name not in self._again:
@@ -103,19 +113,20 @@ class Pusher:
 
     async def _round(self, channel: Channel) -> float | None:
         """Deliver one page; the seconds until the next try, or None if nothing is left."""
-        cursor = await run_in_threadpool(self._outbox.cursor, channel.name)
+        cursor = await in_thread(self._outbox.cursor, channel.name)
         if cursor is None:
             return None
-        if cursor.due > time.time():
-            return min(cursor.due - time.time(), 60.0)
-        page = await run_in_threadpool(channel.read, cursor.seq, channel.page)
+        early = cursor.due - time.time()
+        # No wait is longer than that, unless the clock was set back since.
+        if 0 < early <= self._settings.longest_wait:
+            return min(early, 60.0)
+        page = await in_thread(channel.read, cursor.seq, channel.page)
         if not page:
             return None
-        async with self._slots:
-            outcome = await channel.send(page)
+        outcome = await channel.send(page)
         self._numbers.delivered(channel.kind, page[: outcome.done], self._family)
         if outcome.failure is None:
-            await run_in_threadpool(self._outbox.move, Cursor(channel.name, page[-1].seq))
+            await in_thread(self._outbox.move, Cursor(channel.name, page[-1].seq))
             return 0.0
         self._numbers.count("delivery_failures_total", 1, channel.kind)
         attempts = cursor.attempts + 1 if not outcome.done else 1
@@ -123,12 +134,12 @@ class Pusher:
         stopped = page[outcome.done]
         if not channel.patient and (outcome.final or attempts >= self._settings.attempts):
             buried = Cursor(channel.name, stopped.seq, attempts)
-            await run_in_threadpool(self._outbox.bury, buried, stopped.id, outcome.failure)
+            await in_thread(self._outbox.bury, buried, stopped.id, outcome.failure)
             self._numbers.count("dead_letters_total")
             return 0.0
         wait = max(pause(attempts, self._settings), outcome.wait)
         waiting = Cursor(channel.name, at, attempts, time.time() + wait, outcome.failure)
-        await run_in_threadpool(self._outbox.move, waiting)
+        await in_thread(self._outbox.move, waiting)
         return wait
 
 

@@ -15,21 +15,27 @@ import ipaddress
 import socket
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 from urllib.parse import urljoin, urlsplit
 
 import httpx
-from starlette.concurrency import run_in_threadpool
 
 from headgate.broker.delivery.form import to_json
 from headgate.broker.delivery.push import Outcome
+from headgate.broker.delivery.slots import FairSlots
 from headgate.broker.problems import Refused
 from headgate.broker.settings import Settings
-from headgate.broker.throttle import value_of
+from headgate.broker.threads import in_thread
+from headgate.broker.throttle import Interval
 from headgate.store.logs import Notice
 from headgate.store.outbox import Outbox
+from headgate.store.tickets import Ticket
 
+_AT_ONCE = 256
+"""Calls under way."""
+_LOOK_UPS = 64
 _REDIRECTS = 3
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -59,7 +65,9 @@ def verify(key: str | bytes, body: bytes, header: str, now: float, tolerance: fl
     parts = dict(part.partition("=")[::2] for part in header.split(","))
     at = int(parts["t"]) if parts.get("t", "").isdecimal() and len(parts["t"]) < 16 else 0
     fresh = abs(now - at) <= tolerance
-    return hmac.compare_digest(signature(key, body, at), f"t={at},v1={parts.get('v1', '')}") and fresh
+    # As bytes: texts beyond ASCII cannot be compared in constant time.
+    said = f"t={at},v1={parts.get('v1', '')}".encode("utf-8", "surrogateescape")
+    return hmac.compare_digest(signature(key, body, at).encode(), said) and fresh
 
 
 def allowed(address: str) -> bool:
@@ -71,6 +79,8 @@ def allowed(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return allowed(str(inner))
+        if ip.is_site_local:
+            return False
     return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified or ip.is_loopback)
 
 
@@ -89,13 +99,13 @@ def resolve(url: str, *, private: bool) -> Target:
         raise Blocked("the url has blanks in it, or is too long")
     try:
         found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as problem:
-        raise Blocked(f"{parts.hostname} has no address: {problem}") from None
+    except (OSError, UnicodeError):
+        found = []
     addresses = [str(entry[4][0]) for entry in found]
-    # All of them: the one that is called is not for the subscriber to choose.
-    for address in addresses:
-        if not private and not allowed(address):
-            raise Blocked(f"{parts.hostname} is at {address}, which is not an address of the public internet")
+    # All of them: the one that is called is not for the subscriber to choose. One answer for a name that has no address
+    # and for one that has a private address: a subscriber could learn the names and addresses of our network otherwise.
+    if not addresses or not (private or all(map(allowed, addresses))):
+        raise Blocked(f"{parts.hostname} has no address of the public internet")
     address = addresses[0]
     where = f"[{address}]" if ":" in address else address
     plain = parts.hostname if ":" not in parts.hostname else f"[{parts.hostname}]"
@@ -104,12 +114,67 @@ def resolve(url: str, *, private: bool) -> Target:
     return Target(pinned, host, parts.hostname)
 
 
-async def checked(url: str, settings: Settings) -> None:
-    """Refuse a webhook that could not be called now."""
+class Resolver:
+    """Looks names up in threads of its own. A slow one is given up in time, and takes one of its owner's few threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._slots = FairSlots(_LOOK_UPS, _LOOK_UPS // 8)
+        self._threads = ThreadPoolExecutor(_LOOK_UPS, "headgate-names")
+        self._running: set[asyncio.Future[Target]] = set()
+
+    async def target(self, owner: str, url: str) -> Target:
+        """Blocked if the url must not be called, or its name cannot be looked up in time."""
+
+        async def look_up() -> Target:
+            async with self._slots.held(owner):
+                call = partial(resolve, url, private=self._settings.allow_private)
+                return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+        # The thread goes on after the time is over, and so does its slot.
+        running = asyncio.ensure_future(look_up())
+        self._running.add(running)
+        running.add_done_callback(self._ended)
+        try:
+            return await asyncio.wait_for(asyncio.shield(running), self._settings.look_up_seconds)
+        except TimeoutError:
+            raise TimeoutError("its name could not be looked up in time") from None
+
+    def _ended(self, running: asyncio.Future[Target]) -> None:
+        self._running.discard(running)
+        if not running.cancelled():
+            running.exception()  # nobody may have waited for it
+
+    async def checked(self, owner: str, url: str) -> None:
+        """Refuse a webhook that could not be called now."""
+        try:
+            await self.target(owner, url)
+        except (Blocked, TimeoutError) as problem:
+            raise Refused(422, "webhook", f"this webhook is refused: {problem}") from None
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """The webhook of a subscription."""
+
+    subscription: str
+    url: str
+    key: str
+    owner: str
+    """Whose share of the calls it takes: an API key's or, without one, that of the host which is called."""
+    rule: Interval | None
+
+
+def hook_of(row: Ticket, key: str) -> Hook:
+    url = str(row.delivery["url"])
     try:
-        await run_in_threadpool(resolve, url, private=settings.allow_private)
-    except Blocked as problem:
-        raise Refused(422, "webhook", f"this webhook is refused: {problem}") from None
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        host = ""
+    return Hook(row.subscription, url, key, row.owner or f"host {host}", Interval.of(row.delivery))
 
 
 class Webhooks:
@@ -118,41 +183,48 @@ class Webhooks:
     def __init__(self, settings: Settings, outbox: Outbox) -> None:
         self._settings = settings
         self._outbox = outbox
+        self._slots = FairSlots(_AT_ONCE, _AT_ONCE // 16)
+        self.resolver = Resolver(settings)
         # The environment's proxies are not asked: through one, the address that is called would not be the checked one.
-        self._client = httpx.AsyncClient(timeout=settings.hook_seconds, follow_redirects=False, trust_env=False)
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=_AT_ONCE)
+        self._client = httpx.AsyncClient(
+            timeout=settings.hook_seconds, limits=limits, follow_redirects=False, trust_env=False
+        )
 
     async def close(self) -> None:
+        self.resolver.close()
         await self._client.aclose()
 
-    async def send(self, subscription: str, delivery: dict[str, Any], key: str, page: Sequence[Notice]) -> Outcome:
+    async def send(self, hook: Hook, page: Sequence[Notice]) -> Outcome:
         """One call after the other, until one fails."""
         for done, notice in enumerate(page):
-            interval = delivery.get("interval")
-            said = value_of(notice, str(delivery.get("key") or "")) if interval is not None else ""
-            if interval is not None:
-                last = await run_in_threadpool(self._outbox.said, subscription, said)
-                if last is not None and notice.at < last + float(interval):
+            key = ""
+            if hook.rule is not None:
+                key = hook.rule.key_of(notice)
+                last = await in_thread(self._outbox.said, hook.subscription, key)
+                if not hook.rule.passes(notice, last):
                     continue
-            failure, wait, final = await self.call(str(delivery["url"]), key, notice)
+            async with self._slots.held(hook.owner):
+                failure, wait, final = await self.call(hook, notice)
             if failure is not None:
                 return Outcome(done, failure, final, wait)
-            if interval is not None:
-                await run_in_threadpool(self._outbox.say, subscription, said, notice.at)
+            if hook.rule is not None:
+                await in_thread(self._outbox.say, hook.subscription, key, notice.at)
         return Outcome(len(page))
 
-    async def call(self, url: str, key: str, notice: Notice) -> tuple[str | None, float, bool]:
+    async def call(self, hook: Hook, notice: Notice) -> tuple[str | None, float, bool]:
         """Why it failed, if it did; how long the other side asks to wait; and whether to give up."""
-        body = to_json(notice)
+        url, body = hook.url, to_json(notice)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "headgate",
             "Headgate-Notification": notice.id,
             "Headgate-Subscription": notice.subscription,
-            "Headgate-Signature": signature(key, body, int(time.time())),
+            "Headgate-Signature": signature(hook.key, body, int(time.time())),
         }
         for _ in range(_REDIRECTS + 1):
             try:
-                target = await run_in_threadpool(resolve, url, private=self._settings.allow_private)
+                target = await self.resolver.target(hook.owner, url)
                 answer = await self._post(target, body, headers)
             except Blocked as problem:
                 return str(problem), 0.0, True
@@ -161,7 +233,10 @@ class Webhooks:
             except (httpx.HTTPError, OSError, TimeoutError) as problem:
                 return f"{type(problem).__name__}: {problem}", 0.0, False
             if answer.status_code in (307, 308) and answer.headers.get("location"):
-                url = urljoin(url, answer.headers["location"])
+                try:
+                    url = urljoin(url, answer.headers["location"])
+                except ValueError:
+                    return "it redirects to what is no url", 0.0, False
                 continue
             if answer.is_success:
                 return None, 0.0, False

@@ -89,13 +89,17 @@ async def own(connection: HTTPConnection, most: int) -> list[Ticket]:
     return rows
 
 
+def address_of(connection: HTTPConnection) -> str:
+    """Who asks without a key."""
+    return f"from {connection.client.host if connection.client else ''}"
+
+
 def charge(connection: HTTPConnection, account: Key | None, events: int) -> None:
     """Hold a publisher to its rate."""
     broker = broker_of(connection)
     rate = account.rate if account is not None else broker.settings.anonymous_rate
     if rate is None:
         return
-    host = connection.client.host if connection.client else ""
-    wait = broker.buckets.wait(f"key {account.id}" if account else f"from {host}", rate, events)
+    wait = broker.buckets.wait(f"key {account.id}" if account else address_of(connection), rate, events)
     if wait > 0:
         raise Refused(429, "rate", f"at most {rate:g} events a second", "publish more slowly", wait=wait)

@@ -57,7 +57,7 @@ class Subscription(BaseModel):
     expires: float
     delivery: dict[str, Any]
     acknowledged: int
-    waiting: str | None = Field(None, description="Why the last attempt to deliver failed")
+    waiting: str | None = Field(None, description="Why the last attempt to deliver failed, or why it does not match")
 
 
 class Created(Subscription):

@@ -15,6 +15,8 @@ from starlette.websockets import WebSocketDisconnect
 
 from headgate.broker.delivery import sse, websocket
 from headgate.broker.delivery.form import to_json
+from headgate.broker.delivery.pull import acknowledge as done_with
+from headgate.broker.delivery.pull import pulled
 from headgate.broker.http import access
 from headgate.broker.http.models import Acknowledgement, LetterOut, Letters, Notifications, Number, Redelivered
 from headgate.broker.http.subscriptions import Id
@@ -120,25 +122,23 @@ async def pull(
     row = await access.ticket(request, id)
     begin = row.acked if since is None else since
     deadline = time.monotonic() + wait
-    logs = broker.store.logs
     while True:
-        page = await broker.reading(lambda: logs.notices_of([id], begin, limit))
+        page, following = await broker.reading(lambda: pulled(broker.store, broker.outbox, row, begin, limit))
         if page or time.monotonic() >= deadline:
             break
         await asyncio.sleep(_POLL_S)
-    throttle = Throttle.of(row.delivery)
-    kept = [n for n in page if throttle is None or throttle.passes(n)]
-    broker.numbers.count("delivered_total", len(kept), "pull")
+    broker.numbers.count("delivered_total", len(page), "pull")
     # Written as they are: whoever parses them first would round integers beyond 64 bits.
-    listed, following = b",".join(map(to_json, kept)), page[-1].seq if page else begin
+    listed = b",".join(map(to_json, page))
     return Response(b'{"notifications":[%s],"next":%d}' % (listed, following), media_type="application/json")
 
 
 @router.post("/subscriptions/{id}/acknowledgements", status_code=204, response_class=Response)
 async def acknowledge(request: Request, broker: access.Here, id: Id, body: Acknowledgement) -> Response:
     """All notifications up to a number are done with."""
-    await access.ticket(request, id)
-    await broker.reading(lambda: broker.tickets.acknowledge(id, min(body.until, broker.tail.seq)))
+    row = await access.ticket(request, id)
+    until = min(body.until, broker.tail.seq)
+    await broker.reading(lambda: done_with(broker.store, broker.outbox, broker.tickets, row, until))
     return Response(status_code=204)
 
 
@@ -160,6 +160,10 @@ async def redeliver(request: Request, broker: access.Here, id: Id) -> Redelivere
     done, failures = 0, []
     for letter in await broker.reading(lambda: broker.outbox.letters(id)):
         notices = await broker.reading(partial(broker.store.logs.notices_of, [id], letter.notification - 1, 1))
+        if not notices or notices[0].seq != letter.notification:
+            failures.append(f"notification {letter.notification} is no longer kept")
+            await broker.reading(partial(broker.outbox.forget, letter.seq))
+            continue
         outcome = await channel.send(notices)
         if outcome.failure is not None:
             failures.append(outcome.failure)

@@ -86,16 +86,16 @@ class _Publishing:
         broker, account, stream = self._broker, self._account, self._schema.stream
         access.charge(self._request, account, len(events))
         day = datetime.now(UTC).date().isoformat()
-        if account is not None and account.quota is not None:
-            used = await broker.reading(lambda: broker.keys.used(account.id, day))
-            if used + len(events) > account.quota:
-                left = 86_400 - time.time() % 86_400
-                raise Refused(429, "quota", f"at most {account.quota:,} events a day", f"{used:,} are used", wait=left)
         scoped = None if key is None else f"{account.id if account else ''}/{stream}/{key}"
         digest = hashlib.sha256(raw).hexdigest() if key is not None else ""
-        charged = account.id if account is not None and account.quota is not None else None
+        quota = account.quota if account is not None else None
+        charged = account.id if account is not None and quota is not None else None
         texts = [event.text for event in events]
-        told = await broker.publisher.publish(Publication(stream, texts, self._at, scoped, digest, charged, day))
+        told = await broker.publisher.publish(Publication(stream, texts, self._at, scoped, digest, charged, quota, day))
+        if told.over_quota is not None:
+            left = 86_400 - time.time() % 86_400
+            hint = f"{told.over_quota:,} are used"
+            raise Refused(429, "quota", f"at most {quota:,} events a day", hint, wait=left)
         if told.conflict:
             raise Refused(409, "idempotency", "this idempotency key was used for other events", "use a fresh one")
         if not told.repeated:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from headgate.broker.delivery.webhook import checked as checked_webhook
 from headgate.broker.http import access
 from headgate.broker.http.models import (
     Created,
@@ -31,10 +30,10 @@ router = APIRouter(prefix="/v1", tags=["subscriptions"])
 Id = Annotated[str, Path(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_./-]+$")]
 
 
-async def _wanted(given: NewSubscription, broker: Broker) -> Wanted:
+async def _wanted(given: NewSubscription, broker: Broker, asking: str) -> Wanted:
     delivery = checked_delivery(given.delivery.model_dump(), broker.settings)
     if delivery["kind"] == WEBHOOK:
-        await checked_webhook(delivery["url"], broker.settings)
+        await broker.webhooks.resolver.checked(asking, delivery["url"])
     validity = min(given.validity, broker.settings.longest_validity) if given.validity is not None else None
     return Wanted(given.text, given.stream, given.missing, validity, given.name, delivery)
 
@@ -42,8 +41,8 @@ async def _wanted(given: NewSubscription, broker: Broker) -> Wanted:
 async def _subscribe(request: Request, given: list[NewSubscription]) -> list[Created]:
     broker = access.broker_of(request)
     account = await access.key(request, "subscribe")
-    wanted = [await _wanted(one, broker) for one in given]
     owner = account.id if account is not None else None
+    wanted = [await _wanted(one, broker, owner or access.address_of(request)) for one in given]
     made = await broker.book(lambda s: s.subscribe(wanted, owner))
     entries = await broker.book(lambda s: s.entries([g.row.subscription for g in made]))
     return [_created(broker, g, entries.get(g.row.subscription)) for g in made]
@@ -75,9 +74,12 @@ async def _subscriptions(broker: Broker, rows: list[Ticket]) -> list[Subscriptio
     names = [row.subscription for row in rows]
     entries = await broker.book(lambda s: s.entries(names))
     cursors = await broker.reading(lambda: [broker.outbox.cursor(name) for name in names])
+    notes = {cursor.subscription: cursor.note for cursor in cursors if cursor is not None}
+    for aside in broker.quarantined:
+        notes[aside.name] = f"it is set aside: {aside.reason}"
     return [
-        Subscription.model_validate(_shown(row, entries.get(row.subscription), cursor.note if cursor else None))
-        for row, cursor in zip(rows, cursors, strict=True)
+        Subscription.model_validate(_shown(row, entries.get(row.subscription), notes.get(row.subscription)))
+        for row in rows
     ]
 
 

@@ -17,6 +17,7 @@ from headgate.store.database import StoreUnavailable
 from headgate.store.records import SUBSCRIPTION
 
 router = APIRouter(tags=["system"])
+_MOST_ALARMS = 1000
 
 
 @router.get("/healthz")
@@ -27,14 +28,15 @@ async def health() -> dict[str, str]:
 
 @router.get("/readyz")
 async def ready(broker: access.Here) -> Any:
-    """The store answers, and matching runs."""
+    """The store answers, matching runs and moves, and every loop of the broker goes on. `quarantined` counts definitions
+    of the store that could not be put into its book."""
     try:
         version = await broker.reading(lambda: broker.store.version)
     except StoreUnavailable as problem:
         raise Refused(503, "unavailable", problem.message, wait=1.0) from None
-    if not broker.ready:
-        trouble = None if broker.engine is None else broker.engine.trouble
-        raise Refused(503, "matching", trouble or "matching has not started yet", wait=1.0)
+    if trouble := broker.trouble:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in trouble.items())
+        raise Refused(503, "matching" if "matching" in trouble else "loops", reasons, wait=1.0, loops=trouble)
     said = {"status": "ready", "version": version, "engine": broker.settings.engine}
     if aside := broker.quarantined:
         said["quarantined"] = f"{len(aside)} definitions of the store are set aside, see /v1/quarantine"
@@ -80,18 +82,12 @@ async def stats(request: Request, broker: access.Here) -> dict[str, Any]:
 
 @router.get("/v1/alarms")
 async def alarms(request: Request, broker: access.Here) -> dict[str, Any]:
-    """What the broker had to tell of one's own subscriptions; an admin's key sees all."""
+    """What the broker had to tell of one's own subscriptions, the newest of it; an admin's key sees all."""
     account = await access.key(request, "subscribe")
-    mine = {row.subscription for row in await access.tickets(request)}
-    found = await broker.reading(lambda: broker.outbox.alarms(most=1000))
     admin = account is not None and "admin" in account.scopes
-
-    def owned() -> set[str]:
-        rows = {a.subscription: broker.tickets.find(a.subscription) for a in found} if account is not None else {}
-        return {name for name, row in rows.items() if row is not None and account and row.owner == account.id}
-
-    mine |= await broker.reading(owned)
-    shown = [a for a in found if admin or a.subscription in mine]
+    mine = None if admin else [row.subscription for row in await access.tickets(request)]
+    owner = account.id if account is not None else None
+    shown = await broker.reading(lambda: broker.outbox.alarms(_MOST_ALARMS, mine, owner))
     return {"alarms": [{"subscription": a.subscription, "code": a.code, "reason": a.reason, "at": a.at} for a in shown]}
 
 
