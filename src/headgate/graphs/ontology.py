@@ -199,14 +199,20 @@ class Ontology:
     @classmethod
     def load(cls, *paths: str | Path) -> Ontology:
         """One ontology of all the files: Turtle, RDF/XML, N-Triples or JSON-LD by their suffix."""
-        triples: list[Triple] = []
-        for i, path in enumerate(paths):
-            # Blank nodes of different files are different nodes.
-            mark = f"_:f{i}_"
-            for s, p, o in rdf.read_file(path):
-                object_ = mark + o[2:] if isinstance(o, str) and o.startswith("_:") else o
-                triples.append((mark + s[2:] if s.startswith("_:") else s, p, object_))
-        return cls.of(triples)
+        return cls.merged(map(rdf.read_file, paths))
+
+    @classmethod
+    def merged(cls, documents: Iterable[Sequence[Triple]]) -> Ontology:
+        """One ontology of several documents, whose blank nodes are different nodes."""
+
+        def own(term: str, document: int) -> str:
+            return f"_:f{document}_{term[2:]}" if term.startswith("_:") else term
+
+        return cls.of(
+            (own(s, i), p, own(o, i) if isinstance(o, str) else o)
+            for i, triples in enumerate(documents)
+            for s, p, o in triples
+        )
 
     def classes_above(self, name: str, *, literal: bool = False) -> frozenset[str]:
         """All classes that an individual of class `name` belongs to; the datatype of a literal is its class."""

@@ -47,7 +47,7 @@ class ProcessWorker:
         ours, theirs = socket.socketpair()
         with theirs:
             # What it prints goes to the standard error: the standard output may be somebody's data.
-            command = [sys.executable, "-c", _MAIN, json.dumps(sys.path), str(theirs.fileno())]
+            command = [sys.executable, "-c", _MAIN, json.dumps([str(p) for p in sys.path]), str(theirs.fileno())]
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter
                 command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=[theirs.fileno()]
             )

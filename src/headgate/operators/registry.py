@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Final, Literal, overload
+from typing import Any, Final, Literal, TypedDict, Unpack, get_args, overload
 
 from headgate.errors import DuplicateName, EnvironmentProblem, UnknownName, UsageError
 from headgate.language.catalogue import Signature, nearest
@@ -80,80 +80,63 @@ class Operator:
         return Signature(self.name, self.least, self.most, self.variables)
 
 
+class Promises(TypedDict, total=False):
+    """What `@operator` takes; `Operator` says what each means."""
+
+    name: str | None
+    cost: float
+    selectivity: float
+    needs: Iterable[str] | None
+    timeout: float | None
+    pure: bool
+    batch: Callable[..., Sequence[Any]] | None
+    concurrency: Concurrency | None
+    workers: int
+    variables: Iterable[int | str] | None
+    rows: int
+    breaker: int | None
+
+
 @overload
 def operator(function: Callable[..., Any], /) -> Operator: ...
 
 
 @overload
-def operator(
-    *,
-    name: str | None = None,
-    cost: float = 1.0,
-    selectivity: float = 0.5,
-    needs: Iterable[str] | None = None,
-    timeout: float | None = None,
-    pure: bool = False,
-    batch: Callable[..., Sequence[Any]] | None = None,
-    concurrency: Concurrency | None = None,
-    workers: int = 4,
-    variables: Iterable[int | str] | None = None,
-    rows: int = 10_000,
-    breaker: int | None = None,
-) -> Callable[[Callable[..., Any]], Operator]: ...
+def operator(**promises: Unpack[Promises]) -> Callable[[Callable[..., Any]], Operator]: ...
 
 
 def operator(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    cost: float = 1.0,
-    selectivity: float = 0.5,
-    needs: Iterable[str] | None = None,
-    timeout: float | None = None,
-    pure: bool = False,
-    batch: Callable[..., Sequence[Any]] | None = None,
-    concurrency: Concurrency | None = None,
-    workers: int = 4,
-    variables: Iterable[int | str] | None = None,
-    rows: int = 10_000,
-    breaker: int | None = None,
+    function: Callable[..., Any] | None = None, /, **promises: Unpack[Promises]
 ) -> Operator | Callable[[Callable[..., Any]], Operator]:
     """Make a function an operator: `@operator` or `@operator(cost=5.0, needs=["image"])`."""
 
     def make(f: Callable[..., Any]) -> Operator:
-        called = name or f.__name__
+        given: dict[str, Any] = dict(promises)
+        called = given.pop("name", None) or f.__name__
         least, most, names = _arguments(called, f)
-        _positive(called, cost=cost, timeout=timeout, workers=workers, rows=rows, breaker=breaker)
-        if not 0.0 <= selectivity <= 1.0:
-            raise UsageError(f"operator {called}: selectivity is a probability, not {selectivity}")
-        if concurrency not in (None, "inline", "threads", "processes"):
-            raise UsageError(f"operator {called}: concurrency is inline, threads or processes, not {concurrency!r}")
-        return Operator(
+        needs, variables = given.pop("needs", None), given.pop("variables", None)
+        made = Operator(
             called,
             f,
             least,
             most,
             None if variables is None else frozenset(_position(called, v, names) for v in variables),
-            float(cost),
-            float(selectivity),
-            None if needs is None else tuple(parse_path(n) for n in needs),
-            timeout,
-            pure,
-            batch,
-            concurrency,
-            workers,
-            rows,
-            breaker,
+            needs=None if needs is None else tuple(parse_path(n) for n in needs),
+            **given,
         )
+        for what in ("cost", "timeout", "workers", "rows", "breaker"):
+            number = getattr(made, what)
+            if number is not None and not number > 0:
+                raise UsageError(f"operator {called}: {what} must be above zero, not {number}")
+        if not 0.0 <= made.selectivity <= 1.0:
+            raise UsageError(f"operator {called}: selectivity is a probability, not {made.selectivity}")
+        if made.concurrency not in (None, *get_args(Concurrency)):
+            raise UsageError(
+                f"operator {called}: concurrency is inline, threads or processes, not {made.concurrency!r}"
+            )
+        return made
 
     return make if function is None else make(function)
-
-
-def _positive(called: str, **numbers: float | None) -> None:
-    for what, number in numbers.items():
-        if number is not None and not number > 0:
-            raise UsageError(f"operator {called}: {what} must be above zero, not {number}")
 
 
 def _arguments(called: str, f: Callable[..., Any]) -> tuple[int, int | None, list[str]]:

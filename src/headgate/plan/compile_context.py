@@ -122,15 +122,10 @@ class CompileContext:
 def _ontology(catalogue: Catalogue) -> Ontology | None:
     if not catalogue.ontologies:
         return None
-    triples = []
-    for i, (name, found) in enumerate(catalogue.ontologies.items()):
-        mark = f"_:{i}_"
+    documents = []
+    for name, found in catalogue.ontologies.items():
         try:
-            read_triples = read(found.text, found.format)
+            documents.append(read(found.text, found.format))
         except Exception as e:
             raise PlanError(f"ontology {name} cannot be read: {e}") from e
-        for s, p, o in read_triples:
-            # Blank nodes of different files are different nodes.
-            subject = mark + s[2:] if s.startswith("_:") else s
-            triples.append((subject, p, mark + o[2:] if isinstance(o, str) and o.startswith("_:") else o))
-    return Ontology.of(triples)
+    return Ontology.merged(documents)

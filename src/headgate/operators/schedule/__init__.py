@@ -39,7 +39,6 @@ from headgate.operators.kernels import (
 from headgate.operators.program import Program
 from headgate.operators.ranking import net_savings
 from headgate.operators.schedule import kernels
-from headgate.operators.schedule.revise import revise
 
 Packed = tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.int8], NDArray[np.int32], Floats, NDArray[np.int64]]
 """A residual as the kernels take it: the first two arrays never change, the others do as the event proceeds."""
@@ -175,7 +174,7 @@ class Run:
         """Let an answer change what is expected of other predicates."""
         found = links.told(self.predicates[predicate], truth)
         if found is not None:
-            revise(*self._arrays[:6], *found, self._usual, self._where)
+            kernels.revise(*self._arrays[:6], *found, self._usual, self._where)
 
     def _resolved(self) -> int:
         chosen = -2
