@@ -185,13 +185,16 @@ def binding_text(binding: Mapping[str, Any]) -> str | None:
     return json_text({name: written(value) for name, value in binding.items()}) if binding else None
 
 
+_IN_UTC = orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z
+
+
 def json_text(value: object) -> str:
     """A value as JSON. Bytes are hexadecimal. An integer that no 64 bits hold is a text of its digits: readers of JSON
     take numbers for doubles and would round it. What is no character becomes U+FFFD."""
     try:
-        return orjson.dumps(value, default=_plain).decode()
+        return orjson.dumps(value, _plain, _IN_UTC).decode()
     except TypeError:
-        return orjson.dumps(_writable(value), default=_plain).decode()
+        return orjson.dumps(_writable(value), _plain, _IN_UTC).decode()
 
 
 def _plain(value: object) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.core.conditions import Scope, attributes, predicate
 from tests.core.sequences import select
-from tests.core.values import TYPES, fitting, hostile, literal
+from tests.core.values import TYPES, fitting, hostile, literal, of_any_kind
 from tests.language.strategies import bodies
 
 from headgate.language.printer import print_node
@@ -66,8 +66,9 @@ def declaration(random: Random, stream: str) -> str:
     )
 
 
-def drawn_event(random: Random) -> Any:
-    """An event: values that fit, some of them missing, and now and then what fits nothing."""
+def drawn_event(random: Random, *, open_: bool = False) -> Any:
+    """An event: values that fit, some of them missing, and now and then what fits nothing. On a stream that nobody
+    declared an attribute may hold anything."""
     if random.randrange(60) == 0:
         return random.choice([None, 5, "text", [], [1], {}, {"n": {"n": {}}}, {1: 2}, ("n", 1)])
     at = random.choice([0, 1, 1, 2, 2, 3, 4, 6])
@@ -76,7 +77,10 @@ def drawn_event(random: Random) -> Any:
     for name, (kind, array) in TYPES.items():
         if not complete and random.randrange(4) == 0:
             continue
-        value = hostile(random) if random.randrange(90) == 0 else fitting(random, kind, array)
+        if open_ and random.randrange(3) == 0:
+            value = of_any_kind(random)
+        else:
+            value = hostile(random) if random.randrange(90) == 0 else fitting(random, kind, array)
         inside = made
         *above, last = name.split(".")
         for part in above:
@@ -97,7 +101,7 @@ def subscription(random: Random, i: int, streams: list[str], wild: str) -> Subsc
     if i == 0 and wild != "TRUE":
         text = wild
     elif choice < 13:
-        text = predicate(random, Scope(attributes()), random.choice([1, 2, 2, 3]))
+        text = predicate(random, Scope(attributes(), open=stream not in "st"), random.choice([1, 2, 2, 3]))
     else:
         publish = random.choice([None, None, None, f"p{i}", "p0"])
         text = select(random, [*streams, stream, *(f"p{k}" for k in range(i))] if i else streams, publish)
@@ -108,7 +112,7 @@ def make(random: Random, wild: str) -> Case:
     streams = random.choice([["s"], ["s"], ["s", "t"], ["u"], ["u", "v"]])
     script = " ".join([PREFIX, *(declaration(random, s) for s in streams if s in "st")])
     subscriptions = [subscription(random, i, streams, wild) for i in range(random.choice([1, 1, 2, 3]))]
-    events = {s: [drawn_event(random) for _ in range(random.randrange(1, 7))] for s in streams}
+    events = {s: [drawn_event(random, open_=s not in "st") for _ in range(random.randrange(1, 7))] for s in streams}
     return Case(script, tuple(subscriptions), events)
 
 

@@ -35,6 +35,8 @@ class Scope:
     """Whether calls and GRAPH patterns may stand here."""
     bound: tuple[str, ...] = field(default=())
     graph_columns: tuple[str, ...] = ("",)
+    open: bool = False
+    """Whether nobody declared the stream: then an attribute is taken for one thing here and for another there."""
 
     def of(self, *kinds: Kind, arrays: bool | None = False) -> list[Name]:
         return [n for n in self.names if n.kind in kinds and (arrays is None or n.array == arrays)]
@@ -48,7 +50,7 @@ def _operand(random: Random, scope: Scope, kinds: Sequence[Kind]) -> str:
     """An attribute or a variable of some kinds, or by mistake any."""
     if scope.bound and random.randrange(3) == 0:
         return random.choice(scope.bound)
-    pool = list(scope.names) if random.randrange(40) == 0 else scope.of(*kinds)
+    pool = list(scope.names) if random.randrange(2 if scope.open else 40) == 0 else scope.of(*kinds)
     if not pool:
         return literal(random, kinds[0])
     return random.choice(pool).text

@@ -219,6 +219,8 @@ def comparable(output: Mapping[str, Any] | None) -> str:
 def _same(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_same(v) for v in value]
+    if isinstance(value, dict):
+        return {str(key): _same(v) for key, v in value.items()}
     if isinstance(value, Instant | date | bytes):
         return written(value)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**64:

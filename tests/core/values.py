@@ -91,6 +91,19 @@ def fitting(random: Random, kind: Kind, array: bool) -> Any:
     return random.choice(_TEXTS)
 
 
+def of_any_kind(random: Random) -> Any:
+    """A value of some kind: of a type, an object, or an array of values of several kinds."""
+    choice = random.randrange(8)
+    if choice == 0:
+        return {random.choice(["city", "lat", "x"]): of_any_kind(random) for _ in range(random.randrange(3))}
+    if choice == 1:
+        return [of_any_kind(random) for _ in range(random.randrange(3))]
+    if choice == 2:
+        return random.choice([2**53 + 1, 2**63, 10**30, Decimal("0.1"), -(2**64)])
+    kind, array = random.choice(list(TYPES.values()))
+    return fitting(random, kind, array)
+
+
 _NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - publishers send such
 
 

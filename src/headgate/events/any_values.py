@@ -158,12 +158,12 @@ def _may_be_rounded(value: Any) -> bool:
 
 
 def _double(value: Any, row: int, exact: dict[int, Any]) -> float:
-    """The double nearest to a number; one that is not exact is noted."""
+    """The double nearest to a number; one that is not exact, or no BIGINT to arithmetic, is noted."""
     try:
         near = float(value)
     except OverflowError:
         near = float("inf") if value > 0 else float("-inf")
-    if not isinstance(value, float) and near != value:
+    if not isinstance(value, float) and (near != value or value not in values.INT64):
         exact[row] = value
     return near
 

@@ -76,6 +76,8 @@ class Lanes:
     where: NDArray[np.uint8]
     selectivity: NDArray[np.float32]
     """Of the best key of each subscription: why it is where it is."""
+    open: tuple[Path, ...] = ()
+    """The attributes of the type ANY that the texts speak of."""
 
 
 def compile_lanes(
@@ -149,7 +151,7 @@ class _Compiler:
             by_set[item[0] in self._strict].append(item)
         self._dense = []
         dense = tuple(self._make_dense(items, bool(strict)) for strict, items in enumerate(by_set) if items)
-        return Lanes(self._lookup, dense, sparse, self._where, self._best)
+        return Lanes(self._lookup, dense, sparse, self._where, self._best, self._composer.open_attributes())
 
     def _read(self, items: Iterable[tuple[Cut | FilledCuts, str]]) -> int:
         slot = 0

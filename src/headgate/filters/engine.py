@@ -56,7 +56,7 @@ class FilterIndex:
     @cached_property
     def needs(self) -> frozenset[Path]:
         """The attributes that evaluation reads."""
-        found = set(self.lanes.lookup.needs)
+        found = {*self.lanes.lookup.needs, *self.lanes.open}
         found.update(p for dense in self.lanes.dense for p in dense.paths)
         rows = [*(lane.rows for lane in self.lanes.sparse), *(dense.rows for dense in self.lanes.dense)]
         if any(len(r.of_family(Family.COMPLETE)[0]) for r in rows):
@@ -72,12 +72,6 @@ class FilterIndex:
         self._items[:] = [items]
 
     @cached_property
-    def _open(self) -> tuple[Path, ...]:
-        """The attributes of the type ANY."""
-        found = ((path, self.schema.get(path)) for path in self.needs)
-        return tuple(path for path, attribute in found if attribute is None or attribute.type is None)
-
-    @cached_property
     def _of_lists(self) -> FilterIndex:
         """The same filters for events with arrays in attributes of the type ANY."""
         (items,) = self._items
@@ -88,7 +82,7 @@ class FilterIndex:
     def _lists(self, columns: Columns) -> NDArray[np.bool_] | None:
         """The events with such arrays."""
         found = None
-        for path in self._open:
+        for path in self.lanes.open:
             column = columns.get(path)
             lists = None if column is None or column.any is None else column.any.lists()
             if lists is not None:

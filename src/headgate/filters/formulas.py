@@ -39,6 +39,7 @@ class Composer:
         self._conjunctions: dict[tuple[CutSkeleton, bool], list[_Atom] | None] = {}
         self._present: dict[Path, int] = {}
         self._paths: dict[Form, tuple[Path, ...]] = {}
+        self._forms: set[Form] = set()
 
     def compose(self, cut: Cut, missing: str) -> Tree:
         return self._structure(cut.structure, cut.pieces, True, missing == "default")
@@ -83,15 +84,18 @@ class Composer:
 
     def attributes(self, cut: Cut) -> frozenset[Path]:
         """The attributes that occur in the text."""
-        found: set[Path] = set()
-        for piece in cut.pieces:
-            paths = self._paths.get(piece.form)
-            if paths is None:
-                paths = self._paths[piece.form] = tuple(
-                    n.path for n in ast.walk(piece.form.body) if isinstance(n, ast.Attribute)
-                )
-            found.update(paths)
-        return frozenset(found)
+        return frozenset(path for piece in cut.pieces for path in self._read(piece.form))
+
+    def open_attributes(self) -> tuple[Path, ...]:
+        """The attributes of the type ANY in all texts so far, also those that make no difference as scalars."""
+        paths = {path for form in self._forms for path in self._read(form)}
+        return tuple(sorted(filter(self.leaves.is_any, paths)))
+
+    def _read(self, form: Form) -> tuple[Path, ...]:
+        paths = self._paths.get(form)
+        if paths is None:
+            paths = self._paths[form] = tuple(n.path for n in ast.walk(form.body) if isinstance(n, ast.Attribute))
+        return paths
 
     def present(self, path: Path) -> Tree:
         """The leaf that says that an attribute is there."""
@@ -124,6 +128,7 @@ class Composer:
     def _atom(self, piece: Piece, truth: bool, default: bool) -> Tree:
         form, literals = piece.form, piece.literals
         if form.particular:
+            self._forms.add(form)
             # Constants to compute: the form does not tell the normal form. Its literals are in it already.
             return self._filled(self._skeleton(form.fill(literals), truth, default), ())
         found = self._normal(form, truth, default)
@@ -133,6 +138,7 @@ class Composer:
         key = (form, truth, default)
         found = self._skeletons.get(key)
         if found is None:
+            self._forms.add(form)
             found = self._skeletons[key] = self._skeleton(form.body, truth, default)
         return found
 

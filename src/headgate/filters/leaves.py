@@ -138,7 +138,7 @@ class Leaves:
                     else self._comparison(template, path, kind, op, [constant])
                     for kind, constant, literals in zip(kinds, constants, filed, strict=True)
                 ]  # fmt: skip
-            case ast.Attribute(path) if self._is_any(path) and not self._lists:
+            case ast.Attribute(path) if self.is_any(path) and not self._lists:
                 if template.truth or template.default:
                     return self._comparison(template, path, Kind.BOOLEAN, "=", [True] * len(filed))
                 return self._comparison(replace(template, truth=True), path, Kind.BOOLEAN, "=", [False] * len(filed))
@@ -153,7 +153,7 @@ class Leaves:
 
     def _kind_for(self, lit: Lit, path: Path, op: str, constant: Any) -> Kind | None:
         """The kind of an attribute by which it can be looked up; None if the comparison must be evaluated."""
-        if not self._is_any(path):
+        if not self.is_any(path):
             return self._kind(path) if self._scalar(path) else None
         if self._lists or (lit.default and not lit.truth and op not in ("=", "<>")):
             return None
@@ -231,7 +231,7 @@ class Leaves:
                 pass
             case _:
                 return None
-        open_ = self._is_any(path) and not self._lists
+        open_ = self.is_any(path) and not self._lists
         return path if open_ or self._kind(path) is Kind.STRING else None
 
     # -- attributes
@@ -244,7 +244,8 @@ class Leaves:
     def _scalar(self, path: Path) -> bool:
         return self._kind(path) in _SCALAR
 
-    def _is_any(self, path: Path) -> bool:
+    def is_any(self, path: Path) -> bool:
+        """Whether an attribute has the type ANY."""
         found = self._schema.get(path)
         if found is None:  # sequences put the length of an event beside its attributes
             return not self._schema.declared and path[-1] != DUR
@@ -256,7 +257,7 @@ class Leaves:
             if len(self._attributes) == ATTRIBUTES:
                 raise PlanError(f"the subscriptions of one stream speak of more than {ATTRIBUTES:,} attributes")
             path, kind = key
-            view = kind is not None and self._is_any(path)
+            view = kind is not None and self.is_any(path)
             found = _Attribute(len(self._attributes), path, kind if kind in _SCALAR else Kind.BINARY, view)
             self._attributes[key] = found
         return found

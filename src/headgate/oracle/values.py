@@ -140,8 +140,26 @@ def function(name: str, *operands: Any) -> Any:
     raise AssertionError(name)
 
 
+def same(a: Any, b: Any) -> bool:
+    """Whether two values inside objects are equal."""
+    a, b = natural(a), natural(b)
+    if a is None or b is None:
+        return a is b
+    if kind(a) is None or kind(a) != kind(b):
+        return False
+    match kind(a):
+        case "object":
+            return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+        case "array":
+            return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    return compare("=", a, b)
+
+
 def compare(op: str, a: Any, b: Any) -> bool:
-    """Both are there. NaN equals NaN and is above everything; BIGINT against DOUBLE is exact, as Python does it."""
+    """Both are there. NaN equals NaN and is above everything; BIGINT against DOUBLE is exact, as Python does it. Objects are
+    equal if they have the same keys with equal values."""
+    if isinstance(a, Mapping):
+        return same(a, b) == (op == "=")
     a_nan, b_nan = a != a, b != b
     if a_nan or b_nan:
         a, b = int(a_nan), int(b_nan)

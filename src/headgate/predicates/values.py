@@ -85,7 +85,7 @@ def is_missing(value: object) -> bool:
 def plain(value: Any) -> Any:
     """A value as conditions know it, whatever Python type it came in; OPAQUE if it has no kind."""
     kind = type(value)
-    if value is None or kind in (int, float, bool, bytes, Instant, dict, list):
+    if value is None or value is OMEGA or kind in (int, float, bool, bytes, Instant, dict, list):
         return value
     if kind is str:
         return value if _is_unicode(value) else OPAQUE
@@ -248,8 +248,23 @@ def absolute(a: Any) -> Any:
     return a if a >= 0 or a != a else negate(a)
 
 
+def _alike(a: Any, b: Any) -> bool:
+    """Whether two values are the same through and through: objects by their keys, arrays by their elements in order."""
+    a, b = plain(a), plain(b)
+    if kind(a) != kind(b) or a is OPAQUE:
+        return a is None and b is None
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_alike(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(_alike, a, b))
+    return a is None or compare("=", a, b)
+
+
 def compare(op: str, a: Any, b: Any) -> bool:
-    """Both are there. NaN equals NaN and is above everything; BIGINT against DOUBLE is exact, as Python does it."""
+    """Both are there and of one kind. NaN equals NaN and is above everything; BIGINT against DOUBLE is exact, as Python does
+    it."""
+    if isinstance(a, dict):
+        return _alike(a, b) == (op == "=")
     a_nan, b_nan = a != a, b != b
     if a_nan or b_nan:
         a, b = int(a_nan), int(b_nan)

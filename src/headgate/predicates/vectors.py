@@ -198,14 +198,21 @@ class _Rows:
         return Truth(yes, no) if self._defaults is None else self._settled(yes | of_omega, np.True_)
 
     def _compare_mixed(self, op: str, a: Mixed, b: Mixed) -> Truth:
-        """Two attributes of the type ANY: kind by kind."""
+        """Two attributes of the type ANY: kind by kind, and objects row by row."""
         holds = known = np.zeros(np.shape(a.known), np.bool_)
+        objects = a.known & b.known
         for number, kind in values.VIEWS.items():
-            if a.has(kind) and b.has(kind) and (number in values.ORDERED or op in ("=", "<>")):
-                x, y = a.of_kind(kind), b.of_kind(kind)
+            if not a.has(kind):
+                continue
+            x = a.of_kind(kind)
+            objects = objects & ~x.known
+            if b.has(kind) and (number in values.ORDERED or op in ("=", "<>")):
+                y = b.of_kind(kind)
                 both = x.known & y.known
                 holds = holds | (operands.compared(op, x, y) & both)
                 known = known | both
+        if objects.any():
+            raise ByRows
         if op in ("=", "<>"):
             return self._equality(op, holds, known, a.known, b.known)
         return self._settled(holds, known)
