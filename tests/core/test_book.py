@@ -85,6 +85,7 @@ def check_all(case: Case) -> None:
     raise AssertionError(f"{smallest!r} fails") from failure(smallest)
 
 
+@pytest.mark.timeout(1200)
 @PLAIN
 @given(cases())
 def test_any_book_matches_any_events_as_the_oracles_do(case: Case) -> None:
