@@ -85,6 +85,13 @@ def positions(numbers: Ints, count: int) -> list[Ints]:
     return np.split(order, np.cumsum(np.bincount(numbers, minlength=count))[:-1]) if count else []
 
 
+def inverse(order: Ints) -> Ints:
+    """The rank of each in an order."""
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks
+
+
 @njit(cache=True)
 def _enter(rows: Any, known: Any, count: int, heads: Any, numbers: Any) -> int:
     """Numbers rows by those that are known, with open addressing; how many are known then."""

@@ -16,7 +16,7 @@ from headgate.predicates.programs.compiler import TEXT, Instruction, Unsupported
 from headgate.schema import Schema, Type
 from headgate.sequences import merging, tables
 from headgate.sequences.aggregates import WIDTH
-from headgate.sequences.distinct import RowNumbers, distinct
+from headgate.sequences.distinct import RowNumbers, distinct, inverse
 from headgate.sequences.merging import Context, Folds, MergedAutomata, Merger
 from headgate.sequences.parameterized import plain
 from headgate.sequences.predicate_table import PredicateTable
@@ -325,10 +325,8 @@ class _Numbering:
         found = np.stack(
             [states[first, merging.STREAM], states[first, merging.SLOT], column[first], mode[first]], axis=1
         )
-        order = np.lexsort((np.where(found[:, 1] < 0, found[:, 0], found[:, 1]), found[:, 1] >= 0))
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        return rank[number], found[order]
+        order = merging.waiting_order(found[:, 1], found[:, 0])
+        return inverse(order)[number], found[order]
 
     def _column(self, equality: int, stream: int) -> int:
         if equality < 0:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from headgate.predicates.rows import Decided
 from headgate.schema import Path
 from headgate.sequences.algebra import is_late
 from headgate.sequences.automaton import Automaton, Edge, Options, State, Target
-from headgate.sequences.distinct import RowNumbers, distinct, positions
+from headgate.sequences.distinct import RowNumbers, distinct, inverse, positions
 from headgate.sequences.parameterized import Part, part, plain, put_in
 from headgate.sequences.predicates import FOREVER, Equality, has_heavy, parts, refer
 from headgate.sequences.producers import Producers
@@ -156,6 +156,19 @@ class _Split:
     """The dynamic part refers to static predicates."""
 
 
+class _Patterns(NamedTuple):
+    """Patterns on their way: what they are, and the target and context that each has reached."""
+
+    chosen: Ints
+    spine: Ints
+    kind: Ints
+    outline: Ints
+    quota: Ints
+    owner: Ints
+    target: Ints
+    context: Ints
+
+
 class Merger:
     """Merges patterns of one level."""
 
@@ -184,40 +197,33 @@ class Merger:
 
     def merge(self, chosen: Ints) -> MergedAutomata:
         """The automata of some of the producers."""
-        table, kind = self._table, self._producers.kind[chosen]
-        spine = self._producers.spine[chosen]
-        outline = table.outline[spine]
-        length = np.array([len(s) for s in self._step_of], np.int64)[outline]
+        kind, spine = self._producers.kind[chosen], self._producers.spine[chosen]
+        outline = self._table.outline[spine]
         quota = np.array([k.quota for k in self._producers.kinds], np.int64)[kind]
-        owner = np.zeros(len(chosen), np.int64) if self._options.merge else chosen
-        target, context = np.full(len(chosen), -1), np.full(len(chosen), -1)
-        targets = [self._starts(chosen, spine, kind, outline, owner, target, context)]
+        owner = 0 * chosen if self._options.merge else chosen
+        all_ = _Patterns(chosen, spine, kind, outline, quota, owner, 0 * chosen - 1, 0 * chosen - 1)
+        targets = [self._starts(all_)]
         states: list[Ints] = []
         own_bounds: list[Ints] = []
         edge_bounds: list[Ints] = []
+        length = np.array([len(s) for s in self._step_of], np.int64)[outline]
         for place in range(1, int(length.max(initial=0)) + 1):
-            here = np.flatnonzero(length >= place)
-            columns = (chosen, spine, kind, outline, owner, quota, target, context)
-            taken = [c[here] for c in columns]
+            which = np.flatnonzero(length >= place)
+            here = _Patterns(*(column[which] for column in all_))
             first_state, first_target = sum(map(len, states)), sum(map(len, targets))
-            made, bounds, state = self._states(place, first_state, *taken)
+            made, bounds, state = self._states(place, here)
             states.append(made)
             own_bounds.append(bounds)
-            context[here] = made[state - first_state, CONTEXT]
-            after, bounds, rank = self._edges(place, taken, state, context[here])
-            targets.append(after)
+            here.context[:] = all_.context[which] = made[state, CONTEXT]
+            made, bounds, target = self._edges(place, here, first_state + state)
+            targets.append(made)
             edge_bounds.append(bounds)
-            target[here] = first_target + rank
-        order = np.argsort(target, kind="stable")
-        accept_from = np.searchsorted(target[order], np.arange(sum(map(len, targets)) + 1))
+            all_.target[which] = first_target + target
+        order = np.argsort(all_.target, kind="stable")
+        accept_from = np.searchsorted(all_.target[order], np.arange(sum(map(len, targets)) + 1))
         self._settle(states, targets, own_bounds, edge_bounds, np.diff(accept_from) > 0)
-        return MergedAutomata(
-            np.concatenate([NOTHING.states, *states]),
-            np.concatenate(targets),
-            accept_from,
-            chosen[order],
-            tuple(self._equalities),
-        )
+        made = np.concatenate([NOTHING.states, *states])
+        return MergedAutomata(made, np.concatenate(targets), accept_from, chosen[order], tuple(self._equalities))
 
     def _modes(self, place: int, kind: Ints, outline: Ints) -> Ints:
         """`total` is about events of declared streams; what is derived has no missing attributes to be refused for."""
@@ -229,70 +235,52 @@ class Merger:
     def _stream(self, place: int, kind: Ints) -> Ints:
         return np.array([s[place] if place < len(s) else -1 for s in self._streams], np.int64)[kind]
 
-    def _starts(
-        self, chosen: Ints, spine: Ints, kind: Ints, outline: Ints, owner: Ints, target: Ints, context: Ints
-    ) -> Ints:
-        where, stream, mode = self._table.node(spine, 0), self._stream(0, kind), self._modes(0, kind, outline)
-        number, first = distinct(stream, where, mode, owner)
-        part_of = self._split(where[first], 0, stream[first], mode[first], indexed=self._options.fr)
-        # What waits for no slot comes first, by its stream; then the others by their slot.
-        order = np.lexsort((np.where(part_of.slot < 0, stream[first], part_of.slot), part_of.slot >= 0))
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
-        target[:] = rank[number]
+    def _starts(self, p: _Patterns) -> Ints:
+        where, stream = self._table.node(p.spine, 0), self._stream(0, p.kind)
+        mode = self._modes(0, p.kind, p.outline)
+        number, first = distinct(stream, where, mode, p.owner)
+        found = self._split(where[first], 0, stream[first], mode[first], indexed=self._options.fr)
+        order = waiting_order(found.slot, stream[first])
+        p.target[:] = inverse(order)[number]
         nothing = np.full(len(first), -1)
         begun = self._context(nothing, stream[first], nothing, nothing)
-        context[:] = begun[number]
-        columns = [nothing, chosen[first], 0 * first, stream[first], begun, part_of.slot, part_of.dynamic, 0 * first]
+        p.context[:] = begun[number]
+        columns = [nothing, p.chosen[first], 0 * first, stream[first], begun, found.slot, found.dynamic, 0 * first]
         return np.stack(columns, axis=1)[order]
 
-    def _states(
-        self, place: int, base: int, chosen: Ints, spine: Ints, kind: Ints, outline: Ints, owner: Ints, quota: Ints,
-        target: Ints, context: Ints,
-    ) -> tuple[Ints, Ints, Ints]:  # fmt: skip
+    def _states(self, place: int, p: _Patterns) -> tuple[Ints, Ints, Ints]:
         """The states that wait for the event at a place, their own bounds, and the state of each pattern."""
-        table = self._table
-        theta, keep = table.node(spine, 3 * place - 2), table.node(spine, 3 * place - 1)
-        step = self._step(place, outline)
-        starts, stream = table.start(spine, place - 1), self._stream(place, kind)
-        mode = self._modes(place, kind, outline)
-        number, first = distinct(target, step, starts, stream, theta, keep, mode, quota, owner)
-        order = np.argsort(target[first], kind="stable")
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
+        theta, keep = self._table.node(p.spine, 3 * place - 2), self._table.node(p.spine, 3 * place - 1)
+        step, starts = self._step(place, p.outline), self._table.start(p.spine, place - 1)
+        stream, mode = self._stream(place, p.kind), self._modes(place, p.kind, p.outline)
+        number, first = distinct(p.target, step, starts, stream, theta, keep, mode, p.quota, p.owner)
+        order = np.argsort(p.target[first], kind="stable")
         first = first[order]
         theta, keep, stream, mode, starts, step = (c[first] for c in (theta, keep, stream, mode, starts, step))
-        absent = self._absent(step)
-        of_theta = self._split(
-            theta, place, stream, mode, absent, outline[first], starts, keyed=self._options.ai, indexed=self._options.an
-        )
+        rest = (self._absent(step), p.outline[first], starts)
+        of_theta = self._split(theta, place, stream, mode, *rest, keyed=self._options.ai, indexed=self._options.an)
         of_keep = self._split(keep, place, stream, np.where(mode == _TOTAL, 0, mode), indexed=self._options.fr)
         columns = [
-            target[first], chosen[first], np.full(len(first), place), stream,
-            self._context(context[first], stream, step, starts), of_theta.slot, of_theta.dynamic, of_theta.joint,
+            p.target[first], p.chosen[first], np.full(len(first), place), stream,
+            self._context(p.context[first], stream, step, starts), of_theta.slot, of_theta.dynamic, of_theta.joint,
             of_theta.equality, of_keep.slot, of_keep.dynamic, of_keep.joint, np.full(len(first), FOREVER),
         ]  # fmt: skip
-        return np.stack(columns, axis=1), np.minimum(of_theta.bound, of_keep.bound), base + rank[number]
+        return np.stack(columns, axis=1), np.minimum(of_theta.bound, of_keep.bound), inverse(order)[number]
 
-    def _edges(self, place: int, taken: Sequence[Ints], state: Ints, context: Ints) -> tuple[Ints, Ints, Ints]:
+    def _edges(self, place: int, p: _Patterns, state: Ints) -> tuple[Ints, Ints, Ints]:
         """The targets behind the states of a place, the bounds of the edges to them, and the target of each pattern."""
-        chosen, spine, kind, outline = taken[:4]
-        after = self._table.node(spine, 3 * place)
+        after = self._table.node(p.spine, 3 * place)
         number, first = distinct(state, after)
-        mode = self._modes(place, kind, outline)[first]
-        stream = self._stream(place, kind[first])
-        found = self._split(
-            after[first], place, stream, np.where(mode == _TOTAL, 0, mode),
-            self._absent(self._step(place, outline[first])), indexed=self._options.fr, leaves=True,
-        )  # fmt: skip
+        mode, stream = self._modes(place, p.kind, p.outline)[first], self._stream(place, p.kind[first])
+        mode = np.where(mode == _TOTAL, 0, mode)
+        absent = self._absent(self._step(place, p.outline[first]))
+        found = self._split(after[first], place, stream, mode, absent, indexed=self._options.fr, leaves=True)
         order = np.lexsort((found.slot, state[first]))
-        rank = np.empty(len(order), np.int64)
-        rank[order] = np.arange(len(order))
         columns = [
-            state[first], chosen[first], np.full(len(first), place), stream, context[first], found.slot, found.dynamic,
-            found.joint,
+            state[first], p.chosen[first], np.full(len(first), place), stream, p.context[first], found.slot,
+            found.dynamic, found.joint,
         ]  # fmt: skip
-        return np.stack(columns, axis=1)[order], found.bound[order], rank[number]
+        return np.stack(columns, axis=1)[order], found.bound[order], inverse(order)[number]
 
     def _step(self, place: int, outline: Ints) -> Ints:
         return np.array([s[place - 1] if place <= len(s) else -1 for s in self._step_of], np.int64)[outline]
@@ -455,3 +443,8 @@ class _Columns:
 def _bounded(bound: int) -> Node:
     """The bound on DUR as a predicate again."""
     return TRUE if bound == FOREVER else ast.Compare("<=", ast.Attribute((DUR,)), ast.Literal(bound))
+
+
+def waiting_order(slot: Ints, stream: Ints) -> Ints:
+    """What waits for no slot comes first, by its stream; then the others by their slot."""
+    return np.lexsort((np.where(slot < 0, stream, slot), slot >= 0))
