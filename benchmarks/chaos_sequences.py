@@ -29,11 +29,11 @@ from headgate.columns import Columns
 from headgate.events import decode
 from headgate.plan.sequence_book import SequenceBook
 from headgate.runtime.stateful.buckets import Bucket
-from headgate.runtime.stateful.packing import EVENTS, TICK, Sent
+from headgate.runtime.stateful.packing import TICK, Sent
 from headgate.runtime.stateful.route import dated, parcels
 from headgate.runtime.stateful.state_storage import InMemory
 from headgate.runtime.stateful.watermark import Timing
-from headgate.schema import Schema
+from headgate.schema import Kind, Schema
 from headgate.store import Store
 
 DELAY = 20
@@ -177,7 +177,7 @@ def account(world: World, kinds: Sequence[bool]) -> Report:
         lost=len(wanted - got),
         doubled=sum(n - 1 for n in got.values()),
         foreign=len(set(got) - set(wanted)),
-        unlike=len(stable ^ _at_once(world.store, versions[0], everything, bucket.time.open or 0)),
+        unlike=len(stable ^ _at_once(world.store, versions[0], everything, bucket.time.open.get(Kind.BIGINT, 0))),
     )
 
 
@@ -195,7 +195,7 @@ def _step(store: Store, version: int, events: list[Any], bucket: Bucket, kept: I
     sequences = SequenceBook.of(book.part([n for n in book if book[n].text.startswith("SELECT")]), 1)
     usable, _ = dated(columns, [("at",)])
     ids = pa.array([e["id"] for e in events])
-    sent = [Sent(EVENTS, "s", p.group, payload=p.payload) for p in parcels(sequences, usable, ids)]
+    sent = list(parcels(sequences, usable, ids))
     sent.append(Sent(TICK, "s", latest=int(usable.t1.max())))
     outcome = bucket.advance(sequences, sent, Timing({"s": DELAY}), kept)
     for table in outcome.tables:

@@ -55,7 +55,7 @@ def test_the_oracle_takes_several_streams() -> None:
 
 def test_the_oracle_refuses_what_cannot_be_used() -> None:
     with pytest.raises(EventError, match="event 1 of stream events: x: the text 'a' is not a DOUBLE"):
-        oracle_match(Subscriptions().add("a", "x > 0"), [{"x": 1}, {"x": "a"}])
+        oracle_match(Subscriptions().stream("events", {"x": "double"}).add("a", "x > 0"), [{"x": 1}, {"x": "a"}])
 
 
 @pytest.mark.parametrize("text", ["SELECT * FROM s NEXT {TRUE} s", "GRAPH { _:H a rdf:List }"])

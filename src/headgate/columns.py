@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.errors import SchemaError
-from headgate.schema import Kind, Path, Type, format_path, parse_path
+from headgate.schema import Instant, Kind, Path, Type, format_path, parse_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,12 +34,38 @@ DTYPES: dict[Kind, Any] = {
 ARROW: dict[Kind, Any] = {Kind.STRING: pa.string(), Kind.GRAPH: pa.string(), Kind.BINARY: pa.binary()}
 
 
+class AnyValues(Protocol):
+    """The values of an attribute of the type ANY, each of a kind of its own. Kinds are asked for by the type that holds
+    their values: DOUBLE stands for numbers."""
+
+    def value(self, row: int) -> object: ...
+    def view(self, kind: Kind) -> Column:
+        """The scalars of one kind; `other` says where there is another value."""
+        ...
+
+    def has(self, kind: Kind) -> bool:
+        """Whether there may be a scalar of a kind."""
+        ...
+
+    def lists(self) -> Mask | None:
+        """The rows that hold an array; None if none does."""
+        ...
+
+    def elements(self) -> tuple[Ints, Column]:
+        """The elements of each row, as offsets and a column of the type ANY; a scalar is its own element."""
+        ...
+
+    def take(self, rows: NDArray[Any]) -> AnyValues: ...
+    def slice(self, start: int, stop: int) -> AnyValues: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Column:
     """One attribute of a batch. For an ARRAY, row i has the elements `offsets[i]` to `offsets[i + 1]` of `elements`.
 
-    An attribute that nobody gave a type is a BOOLEAN that is TRUE where it is defined, and `untyped` has its own values,
-    which are what operators receive.
+    An attribute of the type ANY is a BOOLEAN that is TRUE where it is defined, and has its values in `any`. A view of
+    the values of one kind has `other`: where there is a value of another kind. In a view of numbers `exact` has those
+    that no double holds, by row.
     """
 
     type: Type
@@ -47,23 +73,25 @@ class Column:
     values: NDArray[Any] | Array
     offsets: Ints | None = None
     elements: Column | None = None
-    untyped: NDArray[np.object_] | Array | None = None
+    any: AnyValues | None = None
+    other: Mask | None = None
+    exact: Mapping[int, Any] = field(default_factory=dict)
     _cache: list[tuple[NDArray[np.int32], Array]] = field(default_factory=list, repr=False)
 
     def __len__(self) -> int:
         return len(self.defined)
 
     def value(self, row: int) -> object:
-        """The Python value, None where missing; an instant as microseconds. For oracles and explanations, not hot."""
+        """The Python value, None where missing; an instant as an `Instant`. For oracles and explanations, not hot."""
         if not self.defined[row]:
             return None
         if self.offsets is not None and self.elements is not None:
             return [self.elements.value(i) for i in range(int(self.offsets[row]), int(self.offsets[row + 1]))]
-        if self.untyped is not None:
-            found = self.untyped[row]
-            return cast(object, found.as_py() if isinstance(found, pa.Scalar) else found)
+        if self.any is not None:
+            return self.any.value(row)
         if isinstance(self.values, np.ndarray):
-            return cast(object, self.values[row].item())
+            found = self.values[row].item()
+            return cast(object, Instant(found) if self.type.kind is Kind.TIMESTAMP else found)
         return cast(object, self.values[row].as_py())
 
     def dictionary(self) -> tuple[NDArray[np.int32], Array]:
@@ -85,7 +113,8 @@ class Column:
             inside = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
             return array_column(self.type, self.defined[rows], offsets, self.elements.take(inside))
         if isinstance(self.values, np.ndarray):
-            return Column(self.type, self.defined[rows], self.values[rows], untyped=_taken(self.untyped, rows))
+            own = None if self.any is None else self.any.take(rows)
+            return Column(self.type, self.defined[rows], self.values[rows], any=own)
         return Column(self.type, self.defined[rows], self.values.take(rows))
 
     def slice(self, start: int, stop: int) -> Column:
@@ -93,8 +122,8 @@ class Column:
             offsets = self.offsets[start : stop + 1]
             inside = self.elements.slice(int(offsets[0]), int(offsets[-1]))
             return array_column(self.type, self.defined[start:stop], offsets - offsets[0], inside)
-        untyped = None if self.untyped is None else self.untyped[start:stop]
-        return Column(self.type, self.defined[start:stop], self.values[start:stop], untyped=untyped)
+        own = None if self.any is None else self.any.slice(start, stop)
+        return Column(self.type, self.defined[start:stop], self.values[start:stop], any=own)
 
     @classmethod
     def of(cls, type: Type | str, values: Sequence[Any]) -> Column:
@@ -121,15 +150,9 @@ class Column:
         return cls(type, none, np.zeros(rows, DTYPES[type.kind]))
 
 
-def untyped_column(defined: Mask, values: NDArray[np.object_] | Array) -> Column:
-    """The column of an attribute without a type."""
-    return Column(Type(Kind.BOOLEAN), defined, defined, untyped=values)
-
-
-def _taken(values: NDArray[np.object_] | Array | None, rows: NDArray[Any]) -> NDArray[np.object_] | Array | None:
-    if values is None or isinstance(values, np.ndarray):
-        return None if values is None else values[rows]
-    return values.take(rows)
+def any_column(defined: Mask, values: AnyValues) -> Column:
+    """The column of an attribute of the type ANY."""
+    return Column(Type(Kind.BOOLEAN), defined, defined, any=values)
 
 
 def array_column(type: Type, defined: Mask, offsets: Ints, elements: Column) -> Column:

@@ -55,7 +55,7 @@ class LanguageError(HeadgateError):
     def __str__(self) -> str:
         if self.place is None:
             return super().__str__()
-        drawn = "\n".join("  " + line for line in self.place.caret().splitlines())
+        drawn = "\n".join("  " + line for line in self.place.caret().split("\n"))
         text = f"line {self.place.line}, column {self.place.column}: {self.message}\n{drawn}"
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 

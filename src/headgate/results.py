@@ -8,6 +8,7 @@ a row has the columns of a match and an `error`, which is null in a match.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -144,9 +145,13 @@ def problem_rows(problems: Sequence[Problem], ids: Array) -> pa.Table:
     match, so that a batch that is done again writes nothing twice."""
     named = ids.take(pa.array([p.event for p in problems], pa.int64()))
     seeds = []
+    nameless: Counter[str] = Counter()
     for p, name in zip(problems, id_texts(named).to_pylist(), strict=True):
-        # An event without an id is told from the others by its text.
-        seeds.append("\0".join([p.text if name is None else name, p.code, p.reason, *p.subscriptions]))
+        if name is None:
+            # An event without an id is told from the others by its text, and from its equals by how many came before.
+            nameless[p.text] += 1
+            name = f"{p.text}\0{nameless[p.text]}"
+        seeds.append("\0".join([name, p.code, p.reason, *p.subscriptions]))
     words = identity.hashes(seeds)
     senders = identity.hashes([f"error of {p.stream}" for p in problems])
     none = pa.nulls(len(problems), pa.string())

@@ -4,7 +4,8 @@ There are few types on purpose. Every number of a source becomes BIGINT or DOUBL
 microseconds UTC, and a struct dissolves into paths, because a subscription speaks of `addr.city` and never of `addr`
 as a thing. A map keeps its keys open: any `m.key` is an attribute, which `Schema.get` answers without listing it.
 
-An attribute whose type is None is one of which only definedness is known or asked (`x IS NULL` on an undeclared stream).
+An attribute whose type is None has the type ANY: each of its values has a kind of its own. So is every attribute of a
+stream that nobody declared.
 """
 
 from __future__ import annotations
@@ -35,6 +36,12 @@ class Kind(StrEnum):
     TIMESTAMP = "timestamp"
     BINARY = "binary"
     GRAPH = "graph"
+
+
+class Instant(int):
+    """Microseconds since 1970 in UTC, where nothing but the value itself tells that it is a time."""
+
+    __slots__ = ()
 
 
 _NAMES = {kind.value: kind for kind in Kind} | {
@@ -71,8 +78,13 @@ class Type:
         kind = _NAMES.get(inner[1] if inner else name)
         if kind is None:
             known = ", ".join(k.value.upper() for k in Kind)
-            raise SchemaError(f"unknown type {text.strip()!r}", f"the types are {known} and ARRAY<T> of these")
+            raise SchemaError(f"unknown type {text.strip()!r}", f"the types are {known}, ARRAY<T> of these, and ANY")
         return cls(kind, bool(inner))
+
+
+def parse_type(text: str) -> Type | None:
+    """The type of an attribute; None is ANY."""
+    return None if text.strip().lower() == "any" else Type.parse(text)
 
 
 def parse_path(name: str) -> Path:
@@ -172,7 +184,7 @@ class Schema:
         made: dict[Path, Attribute] = {}
         for name, kind in attributes.items():
             path = parse_path(name)
-            kind = Type.parse(kind) if isinstance(kind, str) else kind
+            kind = parse_type(kind) if isinstance(kind, str) else kind
             made[path] = Attribute(path, kind, defaults.get(name), name in not_null)
         times = tuple(parse_path(t) for t in ([time] if isinstance(time, str) else time))
         for path in times:

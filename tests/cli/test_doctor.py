@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from headgate.cli.doctor import CHECKS, JAVA_FIX, Finding, diagnose, doctor, java_major, numbers
+from headgate.cli.doctor import CHECKS, JAVA_FIX, Finding, check_store, diagnose, doctor, java_major, numbers
+from headgate.store import Store
 
 # By name, because in the package `headgate.cli` the name `doctor` may stand for the command.
 module = import_module("headgate.cli.doctor")
@@ -190,3 +191,24 @@ def test_the_banner_of_java_gives_its_major_version(banner: str, major: int | No
 def test_a_version_is_read_up_to_its_first_letter() -> None:
     assert numbers("18.1.0rc1") == (18, 1, 0)
     assert numbers("unknown") == ()
+
+
+def test_the_doctor_tells_which_definitions_of_a_store_are_set_aside(tmp_path: Path) -> None:
+    store = Store(tmp_path / "book.db")
+    store.stream("s", {"x": "bigint"})
+    store.add("mine", "x > 1")
+    store.add("theirs", "x > 2")
+    fine, *_ = check_store(store.url)
+    assert fine.ok and fine.found == "version 3, 2 subscriptions, 0 definitions set aside"
+    store.database.execute("UPDATE changes SET body = '{}' WHERE name = 'theirs'")
+    store.close()
+    whole, one = check_store(store.url)
+    assert not whole.ok and whole.found == "version 3, 1 subscriptions, 1 definitions set aside"
+    assert (one.name, one.ok, one.optional) == ("subscription theirs", False, False)
+    assert "KeyError" in one.found
+
+
+def test_the_doctor_makes_no_store_where_there_is_none(tmp_path: Path) -> None:
+    (found,) = check_store(str(tmp_path / "book.db"))
+    assert not found.ok and "there is no file" in found.found
+    assert not (tmp_path / "book.db").exists()

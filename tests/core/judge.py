@@ -116,7 +116,7 @@ def _bindings(plan: hg.Plan, event: Row) -> operators.Graphs:
         column = ("doc",) if graph.column is None else graph.column.path[-1:]
         if column == ("doc",) and column not in event:
             triples = _filled({".".join(path): value for path, value in event.items()})
-        elif event.get(column) is None:
+        elif not isinstance(event.get(column), str):
             return None
         else:
             triples = rdf.read(event[column])
@@ -205,7 +205,7 @@ def _written(spine: Spine, output: dict[str, Any]) -> dict[str, Any]:
 
 
 def _instant(value: Any, kind: Kind | None) -> Any:
-    return instant_text(value) if kind is Kind.TIMESTAMP and type(value) is int else value
+    return instant_text(value) if kind is Kind.TIMESTAMP and isinstance(value, int) else value
 
 
 # -- outputs

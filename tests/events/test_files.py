@@ -87,15 +87,36 @@ def test_a_csv_row_of_another_width_is_rejected_in_its_place() -> None:
 def test_a_csv_quote_that_is_never_closed_is_reported() -> None:
     batches = csv(b'x,t\n1,a\n2,"b\n3,c\n')
     assert rows(batches) == [{"x": 1, "t": "a"}]
-    assert "a quote is opened and never closed" in batches[0].rejected[0].reason
+    assert "a quote is opened and never closed" in batches[-1].rejected[0].reason
 
 
-def test_a_csv_row_beyond_the_limit_ends_the_file_with_a_reason() -> None:
-    text = b"x,t\n" + b"1,a\n" * 10 + b"2," + b"y" * 5000 + b"\n3,c\n"
-    batches = csv(text, limits=Limits(field_bytes=1000))
-    assert len(rows(batches)) == 10
-    assert "the rest of the file cannot be read" in batches[-1].rejected[0].reason
-    assert batches[-1].rejected[0].event == 10
+@pytest.mark.parametrize("megabytes", [1.5, 3, 5, 20])
+@pytest.mark.parametrize("field", [b"x", b'"', b"\n"], ids=["letters", "quotes", "lines"])
+def test_a_csv_row_of_megabytes_is_read_as_any_other(field: bytes, megabytes: float) -> None:
+    text = field * (int(megabytes * 2**20) // 2 * 2)
+    shown = b'"' + text.replace(b'"', b'""') + b'"'
+    batches = csv(b"x,t\n1,a\n2," + shown + b"\n3,c\n", limits=Limits(field_bytes=32 << 20))
+    assert [r["x"] for r in rows(batches)] == [1, 2, 3]
+    assert rows(batches)[1]["t"] == text.decode()
+
+
+def test_a_csv_row_of_five_million_fields_is_rejected_alone() -> None:
+    batches = csv(b"x,t\n1,a\n2" + b"," * (5 << 20) + b"\n3,c\n")
+    assert [r["x"] for r in rows(batches)] == [1, 3]
+    assert [(p.event, p.reason) for b in batches for p in b.rejected] == [
+        (1, f"the row has {(5 << 20) + 1} fields, the header has 2")
+    ]
+
+
+@pytest.mark.parametrize("size", [3000, 5 << 20])
+@pytest.mark.parametrize("quoted", [True, False])
+def test_a_csv_row_beyond_the_limit_costs_itself(size: int, quoted: bool) -> None:
+    field = b'"' + b"y\n" * (size // 2) + b'"' if quoted else b"y" * size
+    batches = csv(b"x,t\n" + b"1,a\n" * 10 + b"2," + field + b"\n3,c\n", limits=Limits(event_bytes=1000))
+    assert [r["x"] for r in rows(batches)] == [1] * 10 + [3]
+    ((number, code, reason),) = [(p.event, p.code, p.reason) for b in batches for p in b.rejected]
+    assert (number, code) == (10, "size")
+    assert "is above the limit of 1,000" in reason
 
 
 def test_a_csv_row_of_another_width_that_is_not_utf8_is_not_lost() -> None:

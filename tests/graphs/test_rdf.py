@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,41 @@ def test_a_file_without_a_known_suffix_is_refused(tmp_path: Path) -> None:
 def test_written_triples_read_back() -> None:
     triples = rdf.read(TEXTS["turtle"])
     assert rdf.read(rdf.write(triples), "n-triples") == triples
+
+
+RDF = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://e/">{}</rdf:RDF>'
+NESTED: dict[str, Callable[[int], str]] = {
+    "json-ld": lambda n: '{"@id":"a:b","p:p":' * n + "1" + "}" * n,
+    "json-ld lists": lambda n: '{"p:p":' + "[" * n + "1" + "]" * n + "}",
+    "rdf-xml": lambda n: RDF.format("<rdf:Description><e:p>" * (n // 2) + "</e:p></rdf:Description>" * (n // 2)),
+    "rdf-xml tricks": lambda n: RDF.format(
+        "<!-- </a> --><rdf:Description e:q='/>'><e:p>" * (n // 2) + "</e:p></rdf:Description>" * (n // 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize("levels", [300, 3_000, 100_000])
+def test_nesting_has_a_limit(kind: str, levels: int) -> None:
+    with pytest.raises(rdf.BadRdf, match="nested more than 200 levels deep"):
+        rdf.read(NESTED[kind](levels), kind.partition(" ")[0])
+    assert rdf.read(NESTED[kind](150), kind.partition(" ")[0])
+
+
+@pytest.mark.parametrize("levels", [3_000, 100_000])
+def test_turtle_may_be_nested(levels: int) -> None:
+    assert len(rdf.read("_:H <http://e/p> " + "[ <http://e/p> " * levels + "1" + " ]" * levels + " .")) == levels + 1
+
+
+ENTITY = '<!DOCTYPE r [<!ENTITY a0 "{}">{}]>' + RDF.format("<rdf:Description><e:p>{}</e:p></rdf:Description>")
+
+
+def test_entities_that_blow_up_are_refused() -> None:
+    laughs = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 9))
+    with pytest.raises(rdf.BadRdf, match="the entity a1 is refused"):
+        rdf.read(ENTITY.format("ha", laughs, "&a8;"), "rdf-xml")
+    with pytest.raises(rdf.BadRdf, match="the entities stand for more than 10,000,000 characters"):
+        rdf.read(ENTITY.format("x" * 20_000, "", "&a0;" * 1_000), "rdf-xml")
+    with pytest.raises(rdf.BadRdf, match="the entity f is refused"):
+        rdf.read(ENTITY.format("x", '<!ENTITY f SYSTEM "/etc/passwd">', "&f;"), "rdf-xml")
+    assert rdf.read(ENTITY.format("plain", "", "&a0;"), "rdf-xml")[0][2] == literal_of("plain")

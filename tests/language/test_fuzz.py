@@ -90,8 +90,8 @@ def outcome(text: str) -> str:
     assert parse_body(print_node(body)) == body
     if isinstance(body, ast.Pattern):
         return "parsed"
-    checked = check_filter(body, Schema("s", {}, declared=False), _CATALOGUE)
-    assert all(str(problem) for problem in checked.problems)
+    problems = check_filter(body, Schema("s", {}, declared=False), _CATALOGUE)
+    assert all(str(problem) for problem in problems)
     return "checked"
 
 

@@ -27,7 +27,7 @@ from headgate.language.tokens import RESERVED, SOFT, statements
 from headgate.oracle.filters import truth
 from headgate.predicates.check import check_filter
 from headgate.predicates.times import instant
-from headgate.schema import Kind, Schema, format_path
+from headgate.schema import Instant, Kind, Schema, format_path
 
 PAGE = (Path(__file__).parents[2] / "LANGUAGE.md").read_text("utf-8")
 OPERATORS = {name: Signature(name, 1, 2) for name in ("loc_in", "mob_pattern", "near")}
@@ -64,7 +64,7 @@ def catalogue() -> Catalogue:
 
 
 def problems(body: Node, stream: str = "stock") -> list[LanguageError]:
-    return check_filter(body, catalogue().streams[stream], catalogue()).problems
+    return check_filter(body, catalogue().streams[stream], catalogue())
 
 
 @pytest.mark.parametrize("block", list(blocks("headgate")))
@@ -136,7 +136,7 @@ def row_of(event: dict[str, Any], schema: Schema) -> dict[ast.Path, Any]:
         for part in attribute.path:
             value = value.get(part) if isinstance(value, dict) else None
         is_time = attribute.type is not None and attribute.type.kind is Kind.TIMESTAMP
-        row[attribute.path] = instant(value) if is_time and value is not None else value
+        row[attribute.path] = Instant(instant(value)) if is_time and value is not None else value
     return row
 
 

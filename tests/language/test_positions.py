@@ -72,7 +72,7 @@ def test_a_problem_of_the_check_is_placed_by_the_text_even_when_the_shape_was_kn
     catalogue = Catalogue({"s": schema})
     for text, column in (("a > 1 AND a = 'x'", 15), ("a > 1 AND     price = 'xyz'", 23)):
         tokens = tokenise(text)
-        (problem,) = check_filter(parse_tokens(tokens), schema, catalogue).problems
+        (problem,) = check_filter(parse_tokens(tokens), schema, catalogue)
         assert isinstance(problem, TypeProblem)
         placed = tokens.error(problem).place
         assert placed is not None

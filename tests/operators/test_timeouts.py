@@ -119,7 +119,7 @@ def test_an_operator_that_cannot_be_started_in_a_process_is_an_error_of_its_call
 def test_what_an_operator_prints_in_a_process_does_not_disturb_its_answers() -> None:
     @operator(concurrency="processes", workers=1)
     def p(event: Any) -> bool:
-        print("hello" * 10_000, flush=True)  # noqa: T201 - what an operator prints must not disturb its answers
+        print("hello" * 10_000, flush=True)  # noqa: T201 - that is the point
         return bool(event["n"] % 2)
 
     assert run(p).hits.event.tolist() == list(range(1, EVENTS, 2))

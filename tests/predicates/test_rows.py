@@ -72,9 +72,8 @@ def test_a_variable_is_compared_by_its_kind(text: str, value: Any, expected: boo
 
 
 def test_an_attribute_that_is_a_time_meets_a_variable_as_a_time() -> None:
-    is_time = {("at",)}.__contains__
-    assert truth("?x <= at", {"x": NOON}, {"at": int(NOON)}, is_time=is_time) is True
-    assert truth("?x <= at", {"x": 5}, {"at": int(NOON)}, is_time=is_time) is None
+    assert truth("?x <= at", {"x": NOON}, {"at": NOON}) is True
+    assert truth("?x <= at", {"x": 5}, {"at": NOON}) is None
 
 
 def test_a_variable_meets_the_default_of_a_missing_attribute() -> None:

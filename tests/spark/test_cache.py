@@ -106,3 +106,57 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("HEADGATE_CACHE", str(tmp_path / "file" / "below"))
     with pytest.raises(hg.EnvironmentProblem, match=r"the cache folder .* cannot be written"):
         cache.path(filed)
+
+
+def test_the_cache_folder_is_for_its_user_alone(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cache.keep(plan().save)
+    assert home.stat().st_mode & 0o777 == 0o700
+    monkeypatch.delenv("HEADGATE_CACHE")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    own = cache.folder()
+    assert [p.stat().st_mode & 0o777 for p in (own.parent, own)] == [0o700, 0o700]
+
+
+@pytest.mark.parametrize("level", ["plans", "."])
+@pytest.mark.parametrize("trick", ["link", "open", "file"])
+def test_a_cache_folder_that_others_could_have_made_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str, trick: str
+) -> None:
+    monkeypatch.delenv("HEADGATE_CACHE")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    planted = tmp_path / f"headgate-{os.getuid()}" / level
+    if trick == "link":
+        (tmp_path / "theirs").mkdir()
+        planted.parent.mkdir(exist_ok=True, mode=0o700)
+        planted.symlink_to(tmp_path / "theirs")
+    elif trick == "open":
+        planted.mkdir(parents=True)
+        planted.chmod(0o777)
+    else:
+        planted.parent.mkdir(exist_ok=True, mode=0o700)
+        planted.write_text("")
+    with pytest.raises(hg.EnvironmentProblem, match=r"the cache folder .* (is not a folder|can be written by others)"):
+        cache.keep(plan().save)
+
+
+def test_a_cache_folder_of_somebody_else_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.folder()
+    monkeypatch.setattr("os.getuid", lambda: home.stat().st_uid + 1)
+    with pytest.raises(hg.EnvironmentProblem, match=r"the cache folder .* belongs to another user"):
+        cache.folder()
+
+
+def test_a_plan_that_was_swapped_is_fetched_again(home: Path, tmp_path: Path) -> None:
+    sent = ship.filed(plan("x > 1"), b"", None, tmp_path / "shared")
+    other = ship.filed(plan("x < 1"), b"", None)
+    fetches = [("shared", copying(tmp_path / "shared"))]
+
+    def swap() -> None:
+        (home / sent.segments[0].name).write_bytes((home / other.segments[0].name).read_bytes())
+
+    swap()
+    assert cache.plan(sent.head, sent.segments, fetches).match([{"x": 2}]).num_rows == 1
+    cache.forget()
+    swap()
+    with pytest.raises(hg.PlanError, match="does not reach this host"):
+        cache.plan(sent.head, sent.segments, [])

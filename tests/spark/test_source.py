@@ -13,6 +13,7 @@ from tests.spark.ticks import book, expected, frame, ticks
 
 import headgate as hg
 from headgate.spark import match
+from headgate.spark.checkpoint import claim, must_not_be_ahead
 from headgate.spark.source import EventReader, HeadgateSource, Range
 from headgate.store import Store
 
@@ -65,6 +66,33 @@ def test_a_reader_goes_on_from_its_offset_and_cuts_what_is_much(store: Store) ->
 def test_a_reader_may_begin_with_what_comes_next(store: Store) -> None:
     store.logs.append("s", ["{}"] * 3)
     assert source(store, startingOffsets="latest").streamReader(ANY).initialOffset() == {"id": 3}
+
+
+@pytest.mark.parametrize("options", [{}, {"maxEventsPerTrigger": 10}])
+def test_a_reader_that_is_ahead_of_its_log_is_refused(store: Store, options: dict[str, Any]) -> None:
+    store.logs.append("s", ["{}"] * 3)
+    reader = source(store, **options).streamReader(ANY)
+    assert isinstance(reader, EventReader)
+    limit = reader.getDefaultReadLimit()
+    assert reader.latestOffset({"id": 3}, limit) == {"id": 3}
+    with pytest.raises(hg.EnvironmentProblem, match="has read event 4, and the log of its store ends with 3"):
+        reader.latestOffset({"id": 4}, limit)
+
+
+def test_a_checkpoint_that_is_ahead_of_its_store_is_refused(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint"
+    made = claim(str(folder), store.identity, ("s",))
+    must_not_be_ahead(str(folder), made, store.logs)
+    (folder / "commits").mkdir()
+    for name in ("9", "10", ".10.crc"):
+        (folder / "commits" / name).touch()
+    with pytest.raises(hg.EnvironmentProblem, match="it has done batch 10, and the store knows none"):
+        must_not_be_ahead(str(folder), made, store.logs)
+    store.logs.version_of(made.query, 9, 1)
+    with pytest.raises(hg.EnvironmentProblem, match="the store knows of batch 9"):
+        must_not_be_ahead(str(folder), made, store.logs)
+    store.logs.version_of(made.query, 10, 1)
+    must_not_be_ahead(str(folder), made, store.logs)
 
 
 @pytest.mark.spark

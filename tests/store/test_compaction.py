@@ -77,7 +77,6 @@ def test_a_query_that_is_long_gone_keeps_nothing(churned: Store) -> None:
 
 def test_the_log_is_compacted_as_it_grows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book, "COMPACT_EVERY", 20)
-    monkeypatch.setattr(Store.compact, "__defaults__", (20,))
     store.stream("s", {"x": "bigint"})
     store.add("a", "x = 1")
     churn(store, 40)

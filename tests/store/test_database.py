@@ -26,22 +26,25 @@ from headgate.store.database import Database, StoreUnavailable
         lambda s: s.extend("PREFIX x: <http://x.org/\0>;"),
         lambda s: s.extend("CREATE ONTOLOGY o FROM 'a\0b.ttl';"),
         lambda s: s.logs.append("a\0b", ["{}"]),
+        lambda s: s.add("\ud800", "x = 1", on="s"),
+        lambda s: s.add("a", "x = '\ud800'", on="s"),
+        lambda s: s.add("a", "x = 1", on="s", labels={"a": "\ud800"}),
     ],
 )  # fmt: skip
-def test_nul_is_refused_at_the_door(store: Store, change: object) -> None:
+def test_nul_and_what_is_no_text_are_refused_at_the_door(store: Store, change: object) -> None:
     assert callable(change)
-    with pytest.raises(HeadgateError, match=r"NUL|null"):
+    with pytest.raises(HeadgateError, match=r"NUL|null|cannot be kept|cannot be written down|half of a character"):
         change(store)
     assert store.version == 0
     store.add("fine", "x = 1", on="s")
 
 
-def test_a_problem_whose_text_holds_nul_is_written_without_it(store: Store) -> None:
-    row = {"id": "p1", "kind": "error", "event": "7", "code": "json", "reason": "bad a\0b", "text": "a\0b"}
+def test_a_problem_whose_text_cannot_be_kept_is_written_without_what_is_wrong(store: Store) -> None:
+    row = {"id": "p1", "kind": "error", "event": "7", "code": "json", "reason": "bad a\0b", "text": "a\ud800b"}
     store.logs.notify([row, {"id": "m1", "kind": "match", "event": "7", "subscription": "s", "output": "a\0b"}])
     store.logs.stage("job", [{**row, "id": "p2"}])
     store.logs.commit(["job"])
-    assert [(p.reason, p.text) for p in store.logs.errors()] == [("bad a\ufffdb", "a\ufffdb")] * 2
+    assert [(p.reason, p.text) for p in store.logs.errors()] == [("bad a\ufffdb", "a?b")] * 2
     assert [n.output for n in store.logs.notifications()] == ["a\ufffdb"]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.store import operators_for_tests
+from tests.store.changes import everything
 
 import headgate as hg
 from headgate.errors import DuplicateName, LanguageErrors
@@ -19,19 +20,6 @@ TTL = (
 )
 PAIRS = "SELECT a.x AS x FROM trade AS a NEXT {$2.x = $1.x} trade AS b PUBLISH pairs"
 OF_PAIRS = "SELECT p.x AS x FROM pairs AS p NEXT {$2.x = $1.x} trade AS b"
-
-
-def everything(book: Subscriptions) -> dict[str, object]:
-    """All that a book says, in its order."""
-    known = book.catalogue
-    return {
-        "streams": known.streams,
-        "prefixes": known.prefixes,
-        "ontologies": list(known.ontologies.items()),
-        "templates": known.templates,
-        "published": known.published,
-        "subscriptions": [(name, book[name]) for name in book],
-    }
 
 
 @pytest.fixture

@@ -53,7 +53,8 @@ def excerpt(book: Subscriptions, names: Iterable[str] = ()) -> list[Change]:
 
 def book_of(changes: Sequence[Change]) -> Subscriptions:
     replica = Replica()
-    replica.load(changes, 0)
+    subscriptions = [change for change in changes if change.kind == SUBSCRIPTION]
+    replica.load((change for change in changes if change.kind != SUBSCRIPTION), subscriptions, 0)
     return replica.book
 
 

@@ -21,7 +21,9 @@ from headgate.runtime.batches import EventBatch
 from headgate.runtime.stateful.buckets import Bucket
 from headgate.runtime.stateful.packing import TICK, Sent
 from headgate.runtime.stateful.route import Tally, to_buckets
+from headgate.runtime.stateful.state_storage import HEAD
 from headgate.runtime.stateful.watermark import Timing, milliseconds, ticks
+from headgate.schema import Kind
 from headgate.store.state import StoredState
 
 TIMING = Timing({}, milliseconds(IDLE, "idle"), True, ticks(AHEAD, True, "ahead"), ticks(WATERMARK, True, "watermark"))
@@ -40,7 +42,7 @@ class LocalSequences:
     @property
     def open(self) -> int:
         """The first moment that is not decided yet, in microseconds."""
-        return (self._bucket.time.open or 0) if self._bucket is not None else 0
+        return self._bucket.time.open.get(Kind.TIMESTAMP, 0) if self._bucket is not None else 0
 
     @property
     def aside(self) -> Mapping[str, str]:
@@ -66,26 +68,24 @@ class LocalSequences:
         """What the sequences make of these events, or of time alone. The state is written by `flush` of the state."""
         book = self._book
         if self._bucket is None:
-            if book is None and self._state.head() is None:
+            if book is None and self._state.get(HEAD) is None:
                 self._next = math.inf
                 return []
             self._bucket = Bucket.load(0, 1, self._state)
         bucket = self._bucket
-        if book is None:
-            bucket.pause([], TIMING, self._state, now)
-            tables: list[pa.Table] = []
-        else:
-            timing = TIMING.over(book.timed, book.clocks)
-            tables = bucket.advance(book, list(_sent(batches, book)), timing, self._state, now).tables
+        timing = TIMING if book is None else TIMING.over(book.timed)
+        tables = bucket.advance(book, _sent(batches, book), timing, self._state, now).tables
         bucket.write_head(self._state)
         self._next = now + _LOOK_MS if bucket.groups else math.inf
         return tables
 
 
-def _sent(batches: Sequence[EventBatch], book: SequenceBook) -> Iterator[Sent]:
+def _sent(batches: Sequence[EventBatch], book: SequenceBook | None) -> Iterator[Sent]:
+    if book is None:
+        return
     tally = Tally()
     for batch in batches:
-        yield from (sent for _, sent in to_buckets(batch, book, tally))
+        yield from to_buckets(batch, book, tally)
     for stream, latest in tally.latest.items():
         yield Sent(TICK, stream, latest=latest)
 

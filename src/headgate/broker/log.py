@@ -128,6 +128,10 @@ class Publisher:
         try:
             answers: list[Published] = self._publications.publish([w.publication for w in group])
         except HeadgateError as problem:
+            if len(group) > 1 and not isinstance(problem, StoreUnavailable):
+                for waiting in group:  # what is wrong with one is not the others' fault
+                    self._write([waiting])
+                return
             for waiting in group:
                 waiting.tell(problem)
             return

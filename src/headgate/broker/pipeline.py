@@ -25,7 +25,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from headgate.broker.settings import AHEAD, IDLE, WATERMARK
+from headgate.broker.settings import AHEAD, IDLE, STORE, WATERMARK
 from headgate.errors import HeadgateError
 from headgate.spark.batch import match
 from headgate.spark.session import spark_session
@@ -157,7 +157,7 @@ def tell(event: str, **facts: Any) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="headgate.broker.pipeline")
-    parser.add_argument("--store", required=True)
+    parser.add_argument("--store", default=os.environ.get(STORE), help=f"or {STORE} in the environment")
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument("--master")
     parser.add_argument("--plans")
@@ -165,6 +165,8 @@ def main() -> None:
     parser.add_argument("--trigger", default="50 milliseconds")
     parser.add_argument("--child", action="store_true", help="end when stdin does")
     given = parser.parse_args()
+    if not given.store:
+        parser.error(f"give --store, or set {STORE}")
     if given.child:
         threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:

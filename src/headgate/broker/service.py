@@ -32,7 +32,7 @@ from headgate.broker.throttle import MinuteCounts
 from headgate.broker.watch import Watch
 from headgate.errors import HeadgateError
 from headgate.schema import Schema
-from headgate.store import Store
+from headgate.store import Quarantined, Store
 from headgate.store.keys import Keys
 from headgate.store.logs import Notice
 from headgate.store.outbox import Outbox
@@ -76,6 +76,8 @@ class Broker:
         self._subscribing = Subscribing(self.store, self.tickets, settings)
         self.engine = self._engine()
         self._streams: Mapping[str, Schema] = {}
+        self.quarantined: list[Quarantined] = []
+        """Definitions of the store that are set aside, as of a moment ago."""
         self._known: dict[str, Ticket | None] = {}
         self._counted_error = 0
         """The number of the last event error that is counted."""
@@ -285,6 +287,7 @@ class Broker:
                 await in_thread(self.publisher.look, now=True)
                 await in_thread(self._count_errors)
                 await self._lead()
+                self.quarantined = await self.book(lambda s: s.quarantined())
                 if self._clock.believable() and self.leader:
                     for name in await self.book(lambda s: s.expire(time.time())):
                         self.ended(name)

@@ -10,6 +10,8 @@ from pathlib import Path
 from headgate.errors import EnvironmentProblem
 
 DAY = 86_400.0
+STORE = "HEADGATE_STORE"
+"""The variable of the environment that names the store where no argument does."""
 WATERMARK, IDLE, AHEAD = "1 second", "2 seconds", "1 minute"
 """The time of all sequences: how late an event may come, how long a stream may be silent before the clock speaks for it,
 how far a clock may be ahead."""

@@ -22,10 +22,9 @@ from headgate.language.parser import parse_body
 from headgate.plan import Entry
 from headgate.plan.segment import Family
 from headgate.schema import Kind, Schema
-from headgate.store import Store
+from headgate.store import Quarantined, Store
 from headgate.store.outbox import Outbox
 from headgate.store.records import Change
-from headgate.store.replica import Quarantined
 from headgate.store.shared import Shared
 from headgate.store.tickets import ACTIVE, CAPPED, ENDED, EXPIRED, Ticket, Tickets
 
@@ -132,10 +131,6 @@ class Subscribing:
                 hint = "declare the stream with a TIMESTAMP as its TIME"
                 raise UsageError(f"a sequence reads {name}, whose events do not say when they happened", hint)
 
-    def set_aside(self) -> list[Quarantined]:
-        """Definitions of the store that could not be put into its book."""
-        return self._store.quarantined()
-
     def excerpt(self, names: Iterable[str] = (), stream: str | None = None) -> list[Change]:
         """The definitions of the book, and some subscriptions of it, on one stream or on all."""
         book = self._store.look()
@@ -148,6 +143,10 @@ class Subscribing:
         """What the book says of subscriptions that live."""
         book = self._store.look()
         return {name: book[name] for name in names if name in book}
+
+    def quarantined(self) -> list[Quarantined]:
+        """What of the store is not in the book, and why."""
+        return self._store.quarantined()
 
     def _must_fit(self, stream: str, known: int) -> None:
         if not _STREAM.fullmatch(stream):

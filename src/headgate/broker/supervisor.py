@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headgate.broker.settings import Settings
+from headgate.broker.settings import STORE, Settings
 from headgate.results import described
 
 log = logging.getLogger("headgate.broker")
@@ -55,7 +55,7 @@ class SparkEngine:
 
     def _command(self) -> list[str]:
         s = self._settings
-        given = ["--store", s.store, "--checkpoint", str(s.data / "checkpoint"), "--child"]
+        given = ["--checkpoint", str(s.data / "checkpoint"), "--child"]
         if s.master:
             given += ["--master", s.master]
         if s.plans:
@@ -83,8 +83,10 @@ class SparkEngine:
     def _once(self, file: Path) -> None:
         """Run the child until it ends."""
         with file.open("a") as errors:
+            # The URL of a store may hold a password, and everybody on the host can read the arguments of a process.
+            env = {**os.environ, STORE: self._settings.store}
             self._child = subprocess.Popen(  # noqa: S603 - our own interpreter and module, with the owner's arguments
-                self._command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=os.environ
+                self._command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=env
             )
             assert self._child.stdout is not None
             for line in self._child.stdout:

@@ -239,6 +239,29 @@ def diagnose() -> list[Finding]:
     return [check() for check in CHECKS]
 
 
+def check_store(url: str) -> list[Finding]:
+    """Whether a store opens, and which of its definitions are set aside here."""
+    from headgate.errors import HeadgateError
+    from headgate.store import Store
+
+    if "://" not in url and not Path(url).exists():
+        return [Finding("store", False, f"there is no file {url}", "give the store as `headgate serve` has it")]
+    try:
+        store = Store(url)
+        found = store.replica()
+        store.close()
+    except HeadgateError as problem:
+        return [Finding("store", False, problem.message, problem.hint)]
+    said = (
+        f"version {found.version}, {len(found.book):,} subscriptions, {len(found.quarantined):,} definitions set aside"
+    )
+    fix = "see which, below: install what they need, or replace or remove them"
+    return [
+        Finding("store", not found.quarantined, said, fix),
+        *(Finding(f"{q.kind} {q.name}", False, q.reason, f"set aside: {q.reason}") for q in found.quarantined.values()),
+    ]
+
+
 def show(findings: list[Finding], console: Console) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("", "what", "found"):
@@ -254,11 +277,12 @@ def show(findings: list[Finding], console: Console) -> None:
 
 
 @click.command()
+@click.option("--store", default=None, help="Look into this store too: a SQLite file, or postgresql://...")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per finding, one line each.")
 @click.pass_context
-def doctor(context: click.Context, as_json: bool) -> None:
+def doctor(context: click.Context, store: str | None, as_json: bool) -> None:
     """Say what this machine lacks, and how to get it. Exit code 2 if something required is missing."""
-    findings = diagnose()
+    findings = diagnose() + (check_store(store) if store else [])
     if as_json:
         for finding in findings:
             click.echo(json.dumps(asdict(finding)))

@@ -80,7 +80,7 @@ def _event(given: str) -> Any:
 
 
 def _parsed(text: bytes, where: str) -> Any:
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.split(b"\n") if line.strip()]
     try:
         value = orjson.loads(text)
     except ValueError as problem:

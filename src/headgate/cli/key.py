@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from headgate.store.keys import Keys
 
 _WHERE = together(
-    click.option("--store", default=None, help="As for `headgate serve`.  [default: DATA/broker.db]"),
+    click.option(
+        "--store", default=None, envvar="HEADGATE_STORE", help="As for `headgate serve`.  [default: DATA/broker.db]"
+    ),
     click.option(
         "--data",
         type=click.Path(file_okay=False, path_type=Path),

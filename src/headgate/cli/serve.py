@@ -29,7 +29,12 @@ class JsonLines(logging.Formatter):
 
 
 @click.command(short_help="Run the broker and its web page.")
-@click.option("--store", default=None, help="A SQLite file, or postgresql://...  [default: DATA/broker.db]")
+@click.option(
+    "--store",
+    default=None,
+    envvar="HEADGATE_STORE",
+    help="A SQLite file, or postgresql://...; better in HEADGATE_STORE if it has a password.  [default: DATA/broker.db]",
+)
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),

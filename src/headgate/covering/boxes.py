@@ -53,7 +53,7 @@ class _Reader:
         self._schema = schema
         self._limit = limit
         # Most schemas have no arrays; then no atom needs to be searched for them.
-        self._arrays = bool(schema.open) or any(a.type is not None and a.type.array for a in schema)
+        self._arrays = not schema.declared or bool(schema.open) or any(a.type is None or a.type.array for a in schema)
 
     def union(self, formula: Formula) -> Union:
         match formula:
@@ -199,9 +199,9 @@ class _Reader:
         return self._attribute(operand).default if isinstance(operand, ast.Attribute) else None
 
     def _dimension(self, term: Node, textual: bool, lit: Lit) -> Dimension:
-        """The dimension of an attribute, or of a term that is a text or a number; an untyped attribute is a term."""
-        if isinstance(term, ast.Attribute) and (attribute := self._attribute(term)).type is not None:
-            return of_attribute(attribute)
+        """The dimension of an attribute, or of a term that is a text or a number."""
+        if isinstance(term, ast.Attribute):
+            return of_attribute(self._attribute(term))
         return Dimension(("term", lit.default, textual, term), domain.STRING if textual else domain.TERM)
 
     def _guarded(self, dimension: Dimension, portion: Portion, operand: Node, lit: Lit) -> Union:

@@ -25,7 +25,7 @@ from headgate.columns import Columns
 from headgate.covering.coverset import CoverSet
 from headgate.covering.parse_boxes import union_or_none
 from headgate.engine import Hits
-from headgate.filters.engine import FilterIndex, compile_filters
+from headgate.filters.engine import FilterIndex, ItemsOf, compile_filters
 from headgate.language.ast import Path
 from headgate.language.forms import Cut
 from headgate.schema import Schema
@@ -67,6 +67,12 @@ class GatedIndex:
     @cached_property
     def needs(self) -> frozenset[Path]:
         return self.active.needs.union(*(gate.index.needs for gate in self.gates))
+
+    def bind(self, items: ItemsOf) -> None:
+        """See `FilterIndex.bind`."""
+        self.active.bind(lambda slots: items(self.active_slots[slots].astype(np.int64)))
+        for gate in self.gates:
+            gate.index.bind(lambda slots, gate=gate: items(gate.slots[slots].astype(np.int64)))  # type: ignore[misc]  # the default binds the gate of this turn
 
     def evaluate(self, columns: Columns) -> Hits:
         """Every (event, slot) that matches, sorted."""

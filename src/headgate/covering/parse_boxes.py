@@ -1,12 +1,13 @@
 """From texts to what covering needs: one schema for all of them, and for each its union of boxes.
 
-Texts are checked as those of a book are. Where no schema is given, the attributes take the types their uses demand.
+Texts are checked as those of a book are. Where no schema is given, an attribute has the type in which all texts use it; one
+that they use as different types, or not as any, is ANY, and a condition on it covers only its equals.
 Operators and prefixes need no registration here: cover treats calls and patterns as black boxes anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headgate.covering.boxes import TooWide, Union, boxes_of
@@ -18,13 +19,15 @@ from headgate.language.ast import Node
 from headgate.language.catalogue import PREFIXES, Catalogue, Signature
 from headgate.language.parser import parse_tokens
 from headgate.language.tokens import Tokens, tokenise
-from headgate.predicates import domain
+from headgate.predicates import domain, values
 from headgate.predicates.check import check_filter
 from headgate.predicates.modes import MODES
-from headgate.predicates.normal import normalise
-from headgate.schema import Attribute, Schema
+from headgate.predicates.normal import fold, normalise
+from headgate.schema import Attribute, Kind, Schema, Type
 
 STREAM = "events"
+_INFERRED = "(inferred)"
+"""The stream of a schema that nobody gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +45,11 @@ class Source:
 def schema_of(given: Mapping[str, str] | Schema | None) -> Schema:
     if isinstance(given, Schema):
         return given
-    return Schema.of(STREAM, given) if given else Schema(STREAM, {}, declared=False)
+    return Schema.of(STREAM, given) if given else Schema(_INFERRED, {}, declared=False)
 
 
 def checked(sources: Sequence[Source], schema: Schema) -> tuple[list[Node], Schema]:
-    """The bodies, and the schema with what an undeclared stream has learned from them."""
+    """The bodies, and the schema, with the types of their uses if nobody gave one."""
     bodies = []
     for source in sources:
         tokens = tokenise(source.text)
@@ -59,17 +62,41 @@ def checked(sources: Sequence[Source], schema: Schema) -> tuple[list[Node], Sche
 
 
 def _check(body: Node, tokens: Tokens, schema: Schema) -> Schema:
-    result = check_filter(body, schema, _permissive(body))
-    problems = [tokens.error(problem) for problem in result.problems]
+    problems = [tokens.error(problem) for problem in check_filter(body, schema, _permissive(body))]
     if problems:
         raise problems[0] if len(problems) == 1 else LanguageErrors(problems)
-    if schema.declared or not result.learned:
-        return schema
+    return with_uses(body, schema) if schema.stream == _INFERRED else schema
+
+
+def with_uses(body: Node, schema: Schema) -> Schema:
+    """The schema with the types in which a body uses its attributes."""
     attributes = dict(schema.attributes)
-    for path, found in result.learned.items():
-        if path not in attributes or attributes[path].type is None:
-            attributes[path] = Attribute(path, found)
+    for path, kind in _uses(body):
+        known = attributes.get(path)
+        attributes[path] = Attribute(path, Type(kind) if known is None or known.type == Type(kind) else None)
     return replace(schema, attributes=attributes)
+
+
+def _uses(body: Node) -> Iterator[tuple[ast.Path, Kind]]:
+    """The attributes that conditions use as values of a type, each with its type."""
+    for node in ast.walk(body):
+        wanted: Kind | None = None
+        match node:
+            case ast.Compare() | ast.Between() | ast.In():
+                constants = (fold(n) for n in node.children())
+                found = {values.view_of(n.value) for n in constants if isinstance(n, ast.Literal)} - {None}
+                wanted = found.pop() if len(found) == 1 else None
+            case ast.Arithmetic() | ast.Negate() | ast.Function("ABS"):
+                wanted = Kind.DOUBLE
+            case ast.Function() | ast.Test():
+                wanted = Kind.STRING
+            case ast.And() | ast.Or() | ast.Not():
+                wanted = Kind.BOOLEAN
+        if node is body and isinstance(node, ast.Attribute):
+            yield node.path, Kind.BOOLEAN
+        for below in node.children():
+            if isinstance(below, ast.Attribute) and wanted is not None:
+                yield below.path, wanted
 
 
 def _permissive(body: Node) -> Catalogue:
@@ -87,7 +114,7 @@ def union_of(body: Node, missing: str, schema: Schema) -> Union:
             ("sequence", missing, body if body.publish is None else object()), domain.choice(2), False
         )
         return ({dimension: Portion(dimension.domain.compare("=", 1))},)
-    return boxes_of(normalise(body, missing, schema), schema)
+    return boxes_of(normalise(body, missing, schema, lists=True), schema)
 
 
 def read_union(text: str, missing: str, schema: Schema) -> Union | None:

@@ -22,6 +22,7 @@ import numpy as np
 from headgate.covering.boxes import TooWide, boxes_of
 from headgate.covering.decision import Procedure, decide
 from headgate.covering.grid import Grid, Rows
+from headgate.covering.parse_boxes import with_uses
 from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.predicates.normal import normalise
@@ -78,7 +79,9 @@ class _Proof:
         if p == q:
             return True
         try:
-            subject, coverer = (boxes_of(normalise(_apart(n), self._missing, _UNTYPED), _UNTYPED) for n in (p, q))
+            bodies = _apart(p), _apart(q)
+            schema = with_uses(ast.And(bodies), _UNTYPED)
+            subject, coverer = (boxes_of(normalise(n, self._missing, schema, lists=True), schema) for n in bodies)
         except TooWide:
             return False
         rows = Rows(Grid(), coverer)

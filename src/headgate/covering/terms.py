@@ -17,13 +17,13 @@ def attributes(node: Node) -> Iterator[ast.Attribute]:
 
 
 def quantified(node: Node, schema: Schema) -> bool:
-    """Whether an ARRAY stands in the atom: then it speaks of elements, and atoms on them exclude nothing."""
+    """Whether an ARRAY may stand in the atom: then it speaks of elements, and atoms on them exclude nothing."""
     for n in ast.walk(node):
         if isinstance(n, ast.Every):
             return True
         if isinstance(n, ast.Attribute):
             found = schema.get(n.path)
-            if found is not None and found.type is not None and found.type.array:
+            if found is None or found.type is None or found.type.array:
                 return True
     return False
 

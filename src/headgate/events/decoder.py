@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from headgate.columns import Column, Columns
 from headgate.errors import UsageError
+from headgate.events.any_values import of_objects
 from headgate.events.objects import Objects
 from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Needs, show
 from headgate.events.tables import Rows
@@ -54,13 +56,13 @@ def decode(
     `events` is an iterable of dicts, a `pyarrow.Table` or `RecordBatch`, a pandas frame, or anything with the Arrow
     stream interface; what is `Decoded` already stays as it is. In a pandas frame NaN is missing, as pandas means it; in
     a dict and in Arrow it is a value.
-    An attribute without a type gives a BOOLEAN column that is TRUE where it is defined. Row numbers, in `Decoded.rows`
+    Row numbers, in `Decoded.rows`
     and in `Problem.event`, count from `first`.
     """
     if isinstance(events, Decoded):
         return events
     if isinstance(events, Columns):
-        return Decoded(events, (), np.arange(events.first, events.first + events.rows))
+        return Decoded(_opened(events, schema), (), np.arange(events.first, events.first + events.rows))
     if isinstance(events, pa.Table | pa.RecordBatch):
         return assemble(Rows(events, limits), schema, needs, first)
     if type(events).__module__.startswith("pandas") and hasattr(events, "iloc"):
@@ -73,6 +75,20 @@ def decode(
             "pass a list of dicts, a pyarrow.Table or RecordBatch, or a pandas frame",
         )
     return decode_objects(events if isinstance(events, list) else list(events), schema, needs, first, limits)
+
+
+def _opened(columns: Columns, schema: Schema) -> Columns:
+    """Columns that were made elsewhere, with values of any kind where the schema says ANY."""
+
+    def is_any(path: Path) -> bool:
+        found = schema.get(path)
+        return not schema.declared if found is None else found.type is None
+
+    closed = {p: c for p, c in columns.columns.items() if c.any is None and is_any(p)}
+    if not closed:
+        return columns
+    opened = {p: of_objects([c.value(row) for row in range(len(c))]) for p, c in closed.items()}
+    return replace(columns, columns={**columns.columns, **opened})
 
 
 def decode_objects(
@@ -114,11 +130,11 @@ def attributes_of(source: Source, schema: Schema, needs: Needs) -> list[Attribut
     if needs is None:
         return list(schema)
     wanted = dict.fromkeys(needs)
-    declared = [
-        a
-        for a in schema
-        if a.path in wanted or a.not_null or a.path in schema.time or (schema.declared and not source.typed(a))
-    ]
+
+    def may_reject(a: Attribute) -> bool:
+        return a.not_null or a.path in schema.time or (schema.declared and a.type is not None and not source.typed(a))
+
+    declared = [a for a in schema if a.path in wanted or may_reject(a)]
     return declared + [schema.get(p) or Attribute(p, None) for p in wanted if p not in schema.attributes]
 
 

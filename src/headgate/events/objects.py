@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.columns import Column, offsets_of, untyped_column
+from headgate.columns import Column, offsets_of
+from headgate.events.any_values import of_objects
 from headgate.events.outcome import Limits, Misfit, show, shown_text
-from headgate.events.values import fit, is_missing
+from headgate.events.values import fit
 from headgate.events.vectors import by_value, convert, list_column, without
+from headgate.predicates.values import is_missing
 from headgate.schema import Attribute, Kind, Path, Type, format_path
 
 if TYPE_CHECKING:
@@ -68,14 +70,6 @@ def object_column(values: Sequence[Any], type_: Type, limits: Limits) -> tuple[C
     return by_value(values, type_, lambda value: fit(value, type_, limits))
 
 
-def _untyped(values: Sequence[Any]) -> Column:
-    defined = np.fromiter((not is_missing(v) for v in values), np.bool_, len(values))
-    own = np.empty(len(values), np.object_)
-    for row, value in enumerate(values):
-        own[row] = value.item() if isinstance(value, np.generic) else value
-    return untyped_column(defined, own)
-
-
 class Objects:
     """A batch of events as dicts. If they come from JSON, `lines` is their text and `change` what was made of it."""
 
@@ -98,14 +92,13 @@ class Objects:
         return shown_text(self._lines[row]) if self._lines is not None else show(self._events[row])
 
     def column(self, attribute: Attribute) -> tuple[Column, Mask | None]:
-        values = self._values(attribute.path)
+        values, path = self._values(attribute.path), attribute.path
         if attribute.type is None:
-            column, bad = _untyped(values), None
-        else:
-            column, bad = object_column(values, attribute.type, self._limits)
-            if self._lines is not None and attribute.type.kind in (Kind.BIGINT, Kind.DOUBLE):
-                bad = self._rounded(column, bad, attribute)
-                column = without(column, bad) if bad is not None else column
+            return of_objects(values, None if self._lines is None else lambda row: self._exact(row, path)), None
+        column, bad = object_column(values, attribute.type, self._limits)
+        if self._lines is not None and attribute.type.kind in (Kind.BIGINT, Kind.DOUBLE):
+            bad = self._rounded(column, bad, attribute)
+            column = without(column, bad) if bad is not None else column
         blocked = self._blocked.get(attribute.path)
         if blocked is not None:
             bad = blocked if bad is None else bad | blocked
@@ -115,8 +108,8 @@ class Objects:
         """Why a row of a column is bad."""
         try:
             value = self._exact(row, attribute.path)
-            if attribute.type is not None:
-                fit(value, attribute.type, self._limits)
+            assert attribute.type is not None
+            fit(value, attribute.type, self._limits)
         except Misfit as problem:
             return problem
         return Misfit(f"{show(value)} is not a {attribute.type}")
@@ -170,8 +163,9 @@ class Objects:
             suspects = np.flatnonzero(leaf.values == -(2**63))
         else:
             suspects = np.flatnonzero(np.abs(leaf.values) >= 2.0**63)
-        if not len(suspects) or attribute.type is None:
+        if not len(suspects):
             return bad
+        assert attribute.type is not None
         if column.offsets is not None:
             suspects = np.unique(np.searchsorted(column.offsets, suspects, "right") - 1)
         found = np.zeros(self.rows, np.bool_) if bad is None else bad.copy()

@@ -27,8 +27,9 @@ def opened(source: Bytes) -> Iterator[Any]:
     elif isinstance(source, str | os.PathLike):
         try:
             file = Path(source).open("rb")  # noqa: SIM115 - closed below; only the opening may fail
-        except OSError as problem:
-            raise UsageError(f"cannot read {os.fspath(source)}: {problem.strerror}") from None
+        except (OSError, ValueError) as problem:  # a NUL in a path is a ValueError
+            why = problem.strerror if isinstance(problem, OSError) else problem
+            raise UsageError(f"cannot read {os.fspath(source)}: {why}") from None
         with file:
             yield file
     elif hasattr(source, "read"):

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.columns import Column, untyped_column
+from headgate.columns import Column
 from headgate.errors import SchemaError
+from headgate.events.any_values import of_arrow
 from headgate.events.outcome import Limits, Misfit, show
 from headgate.events.values import fit
 from headgate.events.vectors import convert, plain
@@ -37,11 +38,10 @@ class Rows:
     def column(self, attribute: Attribute) -> tuple[Column, Mask | None]:
         array, blocked = self._at(attribute.path)
         kind = attribute.type
-        if array is None:
-            return Column.missing(kind or Type(Kind.BOOLEAN), self.rows), blocked
         if kind is None:
-            defined = array.is_valid().to_numpy(zero_copy_only=False)
-            return untyped_column(defined, array), blocked
+            return of_arrow(pa.nulls(self.rows) if array is None else array), None
+        if array is None:
+            return Column.missing(kind, self.rows), blocked
         column, bad = convert(array, kind, self._limits)
         return column, bad if blocked is None else blocked if bad is None else bad | blocked
 

@@ -1,19 +1,36 @@
-"""Parquet and Arrow IPC files: only the columns that are needed are read."""
+"""Parquet and Arrow IPC files: only the columns that are needed are read.
+
+Files come from strangers. What Arrow reads is validated before anything else looks at it: offsets that point outside an
+array would end the process. A record batch or a row group that is not sound is one problem, and the others are read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headgate.errors import EventError
-from headgate.events.decoder import assemble, attributes_of
+from headgate.events.decoder import assemble, attributes_of, decode
 from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Needs
 from headgate.events.sources import Bytes, name_of, opened
 from headgate.events.tables import Rows
+from headgate.results import Problem, described
 from headgate.schema import Attribute, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    """A part of a file that is not sound: one event stands for those in it, unless it is known how many they are."""
+
+    reason: str
+    events: int = 1
+
+
+Part = pa.RecordBatch | _Unreadable
 
 
 def read_parquet(
@@ -22,13 +39,12 @@ def read_parquet(
     """Batches of events of a Parquet file. Of a struct only the needed fields are read."""
     needs = None if needs is None else list(needs)
 
-    def batches(file: Any) -> Iterator[pa.RecordBatch]:
+    def opened_parts(file: Any) -> Iterator[Part]:
         parquet = pq.ParquetFile(file)
         attributes = attributes_of(Rows(parquet.schema_arrow.empty_table(), limits), schema, needs)
-        wanted = _columns(parquet.schema_arrow, attributes)
-        return parquet.iter_batches(batch_size=limits.batch_rows, columns=wanted)
+        return _row_groups(parquet, _columns(parquet.schema_arrow, attributes), limits.batch_rows)
 
-    return _decoded(source, "Parquet", batches, schema, needs, first, limits)
+    return _decoded(source, "Parquet", opened_parts, schema, needs, first, limits)
 
 
 def read_arrow(
@@ -36,18 +52,20 @@ def read_arrow(
 ) -> Iterator[Decoded]:
     """Batches of events of an Arrow IPC file (Feather) or stream."""
 
-    def batches(file: Any) -> Iterator[pa.RecordBatch]:
-        for batch in _ipc(file):
-            for start in range(0, batch.num_rows, limits.batch_rows):
-                yield batch.slice(start, limits.batch_rows)
+    def opened_parts(file: Any) -> Iterator[Part]:
+        magic = file.read(6)
+        file.seek(-len(magic), 1)
+        if magic == b"ARROW1":
+            return _record_batches(pa.ipc.open_file(file))
+        return _stream(pa.ipc.open_stream(file))
 
-    return _decoded(source, "Arrow", batches, schema, None if needs is None else list(needs), first, limits)
+    return _decoded(source, "Arrow", opened_parts, schema, None if needs is None else list(needs), first, limits)
 
 
 def _decoded(
     source: Bytes,
     format: str,
-    batches: Callable[[Any], Iterator[pa.RecordBatch]],
+    opened_parts: Callable[[Any], Iterator[Part]],
     schema: Schema,
     needs: Needs,
     first: int,
@@ -56,22 +74,59 @@ def _decoded(
     with opened(source) as file:
         try:
             seekable = hasattr(file, "seekable") and file.seekable()
-            for batch in batches(file if seekable else pa.BufferReader(file.read())):
-                yield assemble(Rows(batch, limits), schema, needs, first)
-                first += batch.num_rows
-        except (pa.ArrowException, OSError) as problem:
-            raise EventError(f"{name_of(source)} is not a sound {format} file: {problem}") from None
+            parts = opened_parts(file if seekable else pa.BufferReader(file.read()))
+        except Exception as problem:  # noqa: BLE001 - whatever a library makes of a stranger's bytes
+            raise EventError(f"{name_of(source)} is not a sound {format} file: {described(problem)}") from None
+        for part in parts:
+            if isinstance(part, _Unreadable):
+                yield replace(decode([], schema), rejected=(Problem(schema.stream, first, "file", part.reason),))
+                first += part.events
+                continue
+            for start in range(0, part.num_rows, limits.batch_rows):
+                rows = part.slice(start, limits.batch_rows)
+                yield assemble(Rows(rows, limits), schema, needs, first)
+                first += rows.num_rows
 
 
-def _ipc(file: Any) -> Iterator[pa.RecordBatch]:
-    magic = file.read(6)
-    file.seek(-len(magic), 1)
-    if magic == b"ARROW1":
-        reader = pa.ipc.open_file(file)
-        for i in range(reader.num_record_batches):
-            yield reader.get_batch(i)
-    else:
-        yield from pa.ipc.open_stream(file)
+def _row_groups(parquet: Any, columns: list[str], batch_rows: int) -> Iterator[Part]:
+    for group in range(parquet.num_row_groups):
+        events = parquet.metadata.row_group(group).num_rows
+        try:
+            for batch in parquet.iter_batches(batch_size=batch_rows, row_groups=[group], columns=columns):
+                batch.validate(full=True)
+                yield batch
+                events -= batch.num_rows
+        except Exception as problem:  # noqa: BLE001 - whatever a library makes of a stranger's bytes
+            said = f"{events} events of row group {group + 1} of the Parquet file cannot be read: {described(problem)}"
+            yield _Unreadable(said, min(max(1, events), 1 << 32))  # the file may say anything
+
+
+def _record_batches(reader: Any) -> Iterator[Part]:
+    for number in range(reader.num_record_batches):
+        yield _sound(number, lambda: reader.get_batch(number))  # noqa: B023 - called at once
+
+
+def _stream(reader: Any) -> Iterator[Part]:
+    """What follows a broken batch in a stream cannot be found."""
+    number, going = 0, True
+    while going:
+        try:
+            part = _sound(number, reader.read_next_batch)
+        except StopIteration:
+            return
+        yield part
+        number, going = number + 1, not isinstance(part, _Unreadable)
+
+
+def _sound(number: int, read: Callable[[], pa.RecordBatch]) -> Part:
+    try:
+        batch = read()
+        batch.validate(full=True)
+    except StopIteration:
+        raise
+    except Exception as problem:  # noqa: BLE001 - whatever a library makes of a stranger's bytes
+        return _Unreadable(f"record batch {number + 1} of the Arrow file cannot be read: {described(problem)}")
+    return batch
 
 
 def _columns(have: pa.Schema, attributes: Sequence[Attribute]) -> list[str]:

@@ -19,18 +19,10 @@ import numpy as np
 
 from headgate.events.instants import from_date, from_iso
 from headgate.events.outcome import Limits, Misfit, show
+from headgate.predicates.values import is_missing, numpy_instant
 from headgate.schema import Kind, Type
 
 LOW, HIGH = -(2**63), 2**63 - 1
-
-
-def is_missing(value: object) -> bool:
-    """None, and what pandas and NumPy put in its place. A float NaN is a value."""
-    if value is None:
-        return True
-    if isinstance(value, np.datetime64):
-        return bool(np.isnat(value))
-    return type(value).__name__ in ("NaTType", "NAType") and type(value).__module__.startswith("pandas")
 
 
 def fit(value: Any, type: Type, limits: Limits) -> Any:
@@ -152,20 +144,12 @@ def _timestamp(value: Any, limits: Limits) -> int:
     if isinstance(value, date):
         return from_date(value)
     if isinstance(value, np.datetime64):
-        value = _numpy_instant(value)
+        value = numpy_instant(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if not LOW <= value <= HIGH:
             raise Misfit(f"{show(value)} is not a TIMESTAMP: beyond 64 bits of microseconds", "range")
         return operator.index(value)
     raise Misfit(f"{_what(value)} is not a TIMESTAMP")
-
-
-def _numpy_instant(value: np.datetime64) -> int:
-    unit, count = np.datetime_data(value.dtype)
-    nanoseconds = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}.get(unit)
-    if nanoseconds is None:
-        return int(value.astype("datetime64[us]").astype(np.int64))
-    return int(value.astype(np.int64)) * count * nanoseconds // 1000
 
 
 def _binary(value: Any, limits: Limits) -> bytes:

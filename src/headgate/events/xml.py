@@ -15,13 +15,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from xml.etree.ElementTree import Element, ParseError
 
-import numpy as np
 import pyarrow as pa
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from headgate.columns import Column, untyped_column
+from headgate.columns import Column
 from headgate.errors import UsageError
+from headgate.events.any_values import of_objects
 from headgate.events.decoder import assemble
 from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Needs, shown_text, too_large
 from headgate.events.sources import Bytes, name_of, opened
@@ -75,7 +75,10 @@ def read_xml(
 
 
 _MESSAGE = (b"message", b"event")
-_OPENING = re.compile(rb"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<([A-Za-z_:][^\s/>]*)[^>]*?(/?)>", re.DOTALL)
+_COMMENTS = rb"(?>(?:<\?.*?\?>|<!--.*?-->)\s*+)*+"
+"""Atomic and possessive, as all repeats here: no message makes these patterns try a text in more than one way."""
+_OPENING = re.compile(rb"\s*+" + _COMMENTS + rb"<([A-Za-z_:][^\s/>]*+)([^>]*+)>", re.DOTALL)
+_CHILD = re.compile(rb"[^<]*+(?>(?:<!--.*?-->)[^<]*+)*+<[A-Za-z_:]", re.DOTALL)
 
 
 def split_messages(text: bytes) -> list[bytes]:
@@ -88,7 +91,7 @@ def split_messages(text: bytes) -> list[bytes]:
     if not text.strip():
         return []
     outer = _OPENING.match(text)
-    if outer is None or outer[2]:
+    if outer is None or outer[2].endswith(b"/"):
         return [text]
     pieces = _pieces(text[outer.start() :], outer[1])
     if len(pieces) > 1:
@@ -96,7 +99,7 @@ def split_messages(text: bytes) -> list[bytes]:
     end = text.rfind(b"</" + outer[1])
     body = text[outer.end() : end if end >= 0 else len(text)]
     inner = _OPENING.match(body)
-    if outer[1] in _MESSAGE or inner is None or inner[2] or not _holds_elements(body):
+    if outer[1] in _MESSAGE or inner is None or inner[2].endswith(b"/") or not _holds_elements(body):
         return [text]
     pieces = _pieces(body, inner[1])
     names = {opening[1] if (opening := _OPENING.match(piece)) else None for piece in pieces}
@@ -116,10 +119,7 @@ def _pieces(text: bytes, name: bytes) -> list[bytes]:
 def _holds_elements(text: bytes) -> bool:
     """Whether the first element of a text has an element inside it."""
     opening = _OPENING.match(text)
-    return (
-        opening is not None
-        and re.match(rb"[^<]*(<!--.*?-->[^<]*)*<[A-Za-z_:]", text[opening.end() :], re.DOTALL) is not None
-    )
+    return opening is not None and _CHILD.match(text, opening.end()) is not None
 
 
 def parse_message(text: bytes | str) -> Element:
@@ -172,13 +172,7 @@ class _Messages:
         found = [self._find(event, attribute.path) for event in self._events]
         kind = attribute.type
         if kind is None:
-            defined = np.fromiter((f is not None for f in found), np.bool_, self.rows)
-            # An element that holds others has no value of its own.
-            own = np.empty(self.rows, np.object_)
-            own[:] = [f if isinstance(f, str) else None for f in found]
-            for row in (r for r, f in enumerate(found) if isinstance(f, list)):
-                own[row] = [v if isinstance(v, str) else None for v in found[row]]
-            return untyped_column(defined, own), None
+            return of_objects([_own(f) for f in found]), None
         if not kind.array and all(f is None or isinstance(f, str) for f in found):
             return text_column(pa.array(found, pa.string()), kind, self._limits)
         return by_value(found, kind, lambda value: self._fit(value, kind))
@@ -213,6 +207,13 @@ class _Messages:
             at = [child for element in at for child in element if _name(child) == name]
         values = [object() if len(e) else (e.text or "").strip() for e in at]
         return None if not values else values[0] if len(values) == 1 else values
+
+
+def _own(found: Any) -> Any:
+    """What an attribute of the type ANY is: a text or several; an element that holds others is an object."""
+    if isinstance(found, list):
+        return [_own(f) for f in found]
+    return None if found is None or isinstance(found, Misfit) else found if isinstance(found, str) else {}
 
 
 def _name(element: Element) -> str:

@@ -40,7 +40,7 @@ from headgate.filters.rows import SETS, Family, Keys, Reach, Rows, make_rows, pa
 from headgate.filters.selectivity import Selectivity
 from headgate.language import ast
 from headgate.language.ast import Path
-from headgate.language.forms import Cut, FilledCut
+from headgate.language.forms import Cut, FilledCuts
 from headgate.schema import Schema
 
 _MOST_CONJUNCTS = 16
@@ -59,10 +59,12 @@ class Where(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`lanes` forces one lane for everything; `count` has the dense program count its unrestricted nodes."""
+    """`lanes` forces one lane for everything; `count` has the dense program count its unrestricted nodes. `lists`:
+    attributes of the type ANY may hold arrays."""
 
     lanes: str = "auto"
     count: bool = False
+    lists: bool = False
     budget: Budget = field(default_factory=Budget)
 
 
@@ -77,7 +79,7 @@ class Lanes:
 
 
 def compile_lanes(
-    items: Iterable[tuple[Cut | FilledCut, str]],
+    items: Iterable[tuple[Cut | FilledCuts, str]],
     schema: Schema,
     sample: Columns | None = None,
     options: Options | None = None,
@@ -85,7 +87,7 @@ def compile_lanes(
     return _Compiler(schema, sample, options or Options()).run(items)
 
 
-def build_alone(cut: Cut | FilledCut, missing: str, schema: Schema) -> None:
+def build_alone(cut: Cut | FilledCuts, missing: str, schema: Schema) -> None:
     """Build what one filter brings to an index: its formula, and the keys of its rows. What an index does with these is
     the same for all filters, so one that gets here joins any of them."""
     compiler = _Compiler(schema, None, Options())
@@ -115,7 +117,8 @@ class _Compiler:
         self._schema = schema
         self._sample = sample
         self._options = options
-        self._composer = Composer(schema)
+        self._composer = Composer(schema, lists=options.lists)
+        self._every = frozenset(a.path for a in schema)
         self._strict: dict[int, frozenset[Path]] = {}
         self._plain: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         """Conjunctions by length: slots, and their leaves one after the other."""
@@ -124,10 +127,11 @@ class _Compiler:
         """Conjuncts to be filed by length: slots, keys, whether their subscription has others."""
         self._dense: list[_DenseItem] = []
 
-    def run(self, items: Iterable[tuple[Cut | FilledCut, str]]) -> Lanes:
+    def run(self, items: Iterable[tuple[Cut | FilledCuts, str]]) -> Lanes:
         count = self._read(items)
         self._interned = self._composer.leaves.intern()
         self._lookup = self._interned.lookup
+        self._path_numbers = _path_numbers(self._lookup)
         self._flat_keys, self._base = _flatten(self._interned.keys)
         self._unique = np.unique(self._flat_keys)
         self._key_lists = [k.tolist() for k in self._interned.keys]
@@ -147,27 +151,42 @@ class _Compiler:
         dense = tuple(self._make_dense(items, bool(strict)) for strict, items in enumerate(by_set) if items)
         return Lanes(self._lookup, dense, sparse, self._where, self._best)
 
-    def _read(self, items: Iterable[tuple[Cut | FilledCut, str]]) -> int:
-        composer, slot = self._composer, -1
-        every = frozenset(a.path for a in self._schema)
-        for slot, (cut, missing) in enumerate(items):
-            tree = composer.compose(cut, missing)
-            if missing == "strict":
-                self._strict[slot] = paths = composer.attributes(cut)
-                tree = join("and", [tree, *map(composer.present, sorted(paths))])
-            elif missing == "total":
-                if composer.attributes(cut) <= every:  # else it asks for keys of a map, which may be missing
-                    self._strict[slot] = every
-                tree = join("and", [tree, composer.complete()])
-            if isinstance(tree, int):
-                tree = ("and", (tree,))
-            if tree[0] == "and" and tree[1] and all(isinstance(p, int) for p in tree[1]):
-                slots, leaves = self._plain[len(tree[1])]
-                slots.append(slot)
-                leaves.extend(tree[1])  # type: ignore[arg-type]  # every part is a leaf
-            elif tree != NEVER:
-                self._trees.append((slot, tree))
-        return slot + 1
+    def _read(self, items: Iterable[tuple[Cut | FilledCuts, str]]) -> int:
+        slot = 0
+        for cut, missing in items:
+            if isinstance(cut, Cut):
+                self._read_one(slot, cut, missing)
+                slot += 1
+                continue
+            columns = self._composer.conjoined(cut, missing)
+            if columns is None:
+                for i, one in enumerate(cut.each()):
+                    self._read_one(slot + i, one, missing)
+            else:
+                slots, leaves = self._plain[len(columns)]
+                slots.extend(range(slot, slot + len(cut.rows)))
+                leaves.extend(leaf for row in zip(*columns, strict=True) for leaf in row)
+            slot += len(cut.rows)
+        return slot
+
+    def _read_one(self, slot: int, cut: Cut, missing: str) -> None:
+        composer = self._composer
+        tree = composer.compose(cut, missing)
+        if missing == "strict":
+            self._strict[slot] = paths = composer.attributes(cut)
+            tree = join("and", [tree, *map(composer.present, sorted(paths))])
+        elif missing == "total":
+            if composer.attributes(cut) <= self._every:  # else it asks for keys of a map, which may be missing
+                self._strict[slot] = self._every
+            tree = join("and", [tree, composer.complete()])
+        if isinstance(tree, int):
+            tree = ("and", (tree,))
+        if tree[0] == "and" and tree[1] and all(isinstance(p, int) for p in tree[1]):
+            slots, leaves = self._plain[len(tree[1])]
+            slots.append(slot)
+            leaves.extend(tree[1])  # type: ignore[arg-type]  # every part is a leaf
+        elif tree != NEVER:
+            self._trees.append((slot, tree))
 
     def _keys_of(self, leaves: Longs) -> Keys:
         return np.asarray(self._flat_keys[self._base[leaves >> SHIFT] + (leaves & LEAF)], np.int64)
@@ -384,8 +403,9 @@ class _Compiler:
         tops = self._estimate.tops[np.where(ranged, attributes, 0)] if len(self._estimate.tops) else 0
         present = keys == pack(Family.CELL, attributes, Reach.UPTO, tops)
         implied = np.zeros(keys.shape, np.bool_)
+        paths = self._path_numbers[attributes] if len(self._path_numbers) else attributes
         for j in range(keys.shape[1]):
-            others = (attributes == attributes[:, j : j + 1]) & (families <= Family.TEXT) & (missing == 0) & ~present
+            others = (paths == paths[:, j : j + 1]) & (families <= Family.TEXT) & (missing == 0) & ~present
             implied[:, j] = present[:, j] & others.any(axis=1)
         return implied
 
@@ -400,7 +420,7 @@ class _Compiler:
             low = high = np.arange(len(pairs))
             cells = len(pairs)
         used = np.concatenate([p.keys[p.needed] for p in parts])
-        rows = make_rows(used, 0, {a: c.count for a, c in self._lookup.cells.items()}, self._interned.sets)
+        rows = make_rows(used, 0, self._lookup.cells, self._interned.sets)
         slots = np.concatenate([p.slots for p in parts])
         multiple = np.concatenate([p.multiple for p in parts])
         lengths = np.concatenate([p.needed.sum(axis=1) for p in parts])
@@ -419,9 +439,8 @@ class _Compiler:
         mine = [(slot, multiple) for slot, _, multiple in items]
         trees = [map_leaves(tree, edges.literal) for _, tree, _ in items]
         items.clear()
-        cells = {a: c.count for a, c in self._lookup.cells.items()}
         keys = np.array(list(edges.rows), np.int64)
-        rows = make_rows(keys, 1, cells, self._interned.sets)
+        rows = make_rows(keys, 1, self._lookup.cells, self._interned.sets)
         row_of = {number + 1: row for number, row in enumerate(rows.find(keys).tolist())}
         dependencies = Dependencies(rows, self._lookup.cells, self._lookup.tests)
         builder = Builder(row_of, dependencies, self._options.budget, self._options.count)
@@ -457,6 +476,15 @@ class _Compiler:
             for path in read:
                 masks[rows.offset + i] |= bits[path]
         return masks
+
+
+def _path_numbers(lookup: Lookup) -> Longs:
+    """By attribute: a number of its path, which the views of an attribute of the type ANY have in common."""
+    numbers: dict[Path, int] = {}
+    found = np.zeros(max(lookup.paths, default=-1) + 1, np.int64)
+    for attribute, path in lookup.paths.items():
+        found[attribute] = numbers.setdefault(path, len(numbers))
+    return found
 
 
 def _is_never(keys: Keys) -> Any:

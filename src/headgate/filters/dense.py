@@ -67,7 +67,7 @@ class Edges:
         self._lookup = lookup
         self._strict = strict
         self._present = {
-            a: strict or ((found := schema.get(path)) is not None and found.not_null)
+            a: (strict or ((found := schema.get(path)) is not None and found.not_null)) and not lookup.cells[a].view
             for a, path in lookup.paths.items()
         }
         self.rows: dict[int, int] = {}
@@ -88,6 +88,8 @@ class Edges:
             return ALWAYS  # the attribute set of the root says so
         if family in (Family.VECTOR, Family.COMPLETE):
             return self._row(key)
+        if family == Family.CELL and reach == Reach.OUTSIDE and self._lookup.cells[a].view:
+            return self._row(key)  # it holds for values of other kinds too, which are not "there"
         there = self._there(a)
         if family == Family.CELL and argument < 0:
             return _complement(there) if missing else NEVER

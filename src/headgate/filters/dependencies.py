@@ -37,7 +37,7 @@ class Dependencies:
     def __init__(self, rows: Rows, cells: Mapping[int, Cells], tests: Mapping[int, list[ast.Node]]) -> None:
         """`tests` are the text tests of each attribute, by number."""
         self._rows, self._all_cells, self._tests = rows, cells, tests
-        self._tops = {a: c.count - 1 for a, c in cells.items()}
+        self._tops = {a: c.top for a, c in cells.items()}
         self._pairs: dict[tuple[int, int], Any] = {}
 
     @cached_property

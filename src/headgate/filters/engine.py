@@ -2,12 +2,15 @@
 
 Work goes slice by slice of at most `SLICE` events. Within a slice every attribute's cells and every distinct text are
 looked up once, whatever number of lanes and segments ask for them.
+
+The lanes are made for scalars: two ranges on one attribute are one range. Where an attribute of the type ANY holds an
+array they are not, so such events are told apart and evaluated by lanes of their own, compiled when the first one comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,13 +26,20 @@ from headgate.filters.filing import PAIRS, Longs
 from headgate.filters.kernels import WIDTH, count_roots, list_roots, run_program, set_masks
 from headgate.filters.rows import Batch, Family, Ints, Keys, prepare
 from headgate.language.ast import Path
-from headgate.language.forms import Cut, FilledCut
+from headgate.language.forms import Cut, FilledCuts
 from headgate.predicates import vectors
 from headgate.predicates.modes import defaults_of
 from headgate.schema import Kind, Schema, Type
 
 SLICE = 65_536
 _BLOCK = WIDTH * 64
+_STRING = Type(Kind.STRING)
+
+
+Items = Iterable[tuple[Cut | FilledCuts, str]]
+"""Filters, each a cut text and its missing-mode."""
+ItemsOf = Callable[[NDArray[np.int64]], Items]
+"""The filters of some slots."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,7 @@ class FilterIndex:
 
     schema: Schema
     lanes: Lanes
+    _items: list[ItemsOf] = field(default_factory=list, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.lanes.where)
@@ -56,11 +67,52 @@ class FilterIndex:
     def _defaults(self) -> Mapping[Path, object]:
         return defaults_of(self.schema)
 
+    def bind(self, items: ItemsOf) -> None:
+        """Says where the filters can be had again, should an event hold an array where nobody declared one."""
+        self._items[:] = [items]
+
+    @cached_property
+    def _open(self) -> tuple[Path, ...]:
+        """The attributes of the type ANY."""
+        found = ((path, self.schema.get(path)) for path in self.needs)
+        return tuple(path for path, attribute in found if attribute is None or attribute.type is None)
+
+    @cached_property
+    def _of_lists(self) -> FilterIndex:
+        """The same filters for events with arrays in attributes of the type ANY."""
+        (items,) = self._items
+        return FilterIndex(
+            self.schema, compile_lanes(items(np.arange(len(self))), self.schema, options=Options(lists=True))
+        )
+
+    def _lists(self, columns: Columns) -> NDArray[np.bool_] | None:
+        """The events with such arrays."""
+        found = None
+        for path in self._open:
+            column = columns.get(path)
+            lists = None if column is None or column.any is None else column.any.lists()
+            if lists is not None:
+                found = lists if found is None else found | lists
+        return found
+
+    def _all_pairs(self, columns: Columns, counts: Longs | None) -> Longs:
+        lists = self._lists(columns)
+        if lists is None:
+            return self._pairs(_Slice(self, columns), counts)
+        found = []
+        for index, chosen in ((self, ~lists), (self._of_lists, lists)):
+            rows = np.flatnonzero(chosen)
+            if len(rows):
+                pairs = index._pairs(_Slice(index, columns.take(rows)), counts)
+                pairs[:, 0] = rows[pairs[:, 0]]
+                found.append(pairs)
+        return _sorted(np.concatenate(found))
+
     def evaluate(self, columns: Columns) -> Hits:
         """Every (event, slot) that matches, sorted."""
         found: list[Longs] = []
         for first, part in _slices(columns):
-            pairs = self._pairs(_Slice(self, part), None)
+            pairs = self._all_pairs(part, None)
             pairs[:, 0] += first
             found.append(pairs)
         pairs = np.concatenate(found) if found else np.zeros((0, 2), np.int64)
@@ -70,7 +122,7 @@ class FilterIndex:
         """How many events match each slot, without listing them."""
         counts = np.zeros(len(self), np.int64)
         for _, part in _slices(columns):
-            pairs = self._pairs(_Slice(self, part), counts)
+            pairs = self._all_pairs(part, counts)
             counts += np.bincount(pairs[:, 1], minlength=len(self))
         return counts
 
@@ -114,12 +166,16 @@ class FilterIndex:
             found += list(_evaluate_dense(dense, part, counts))
         if not found:
             return np.zeros((0, 2), np.int64)
-        pairs = np.concatenate(found)
-        # Sorted by hand: np.unique goes through a hash table, in which codes like these collide, and takes ten times as long.
-        codes = (pairs[:, 0] << 32) | pairs[:, 1]
-        codes.sort()
-        codes = codes[np.diff(codes, prepend=-1) != 0]
-        return np.stack([codes >> 32, codes & 0xFFFFFFFF], axis=1)
+        return _sorted(np.concatenate(found))
+
+
+def _sorted(pairs: Longs) -> Longs:
+    """Each pair once, in order."""
+    # Sorted by hand: np.unique goes through a hash table, in which codes like these collide, and takes ten times as long.
+    codes = (pairs[:, 0] << 32) | pairs[:, 1]
+    codes.sort()
+    codes = codes[np.diff(codes, prepend=-1) != 0]
+    return np.stack([codes >> 32, codes & 0xFFFFFFFF], axis=1)
 
 
 class _Slice:
@@ -151,7 +207,10 @@ class _Slice:
         found = self._texts.get(attribute)
         if found is None:
             lookup = self._index.lanes.lookup
-            codes, distinct = self.column(lookup.paths[attribute]).dictionary()
+            column = self.column(lookup.paths[attribute])
+            if lookup.cells[attribute].view:
+                column = Column.missing(_STRING, len(column)) if column.any is None else column.any.view(Kind.STRING)
+            codes, distinct = column.dictionary()
             found = self._texts[attribute] = (codes, *lookup.texts[attribute].hits(distinct))
         return found
 
@@ -246,7 +305,7 @@ def _words(truths: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 
 def compile_filters(
-    items: Iterable[tuple[Cut | FilledCut, str]],
+    items: Items,
     schema: Schema,
     sample: Columns | None = None,
     options: Options | None = None,

@@ -27,7 +27,7 @@ class Meanings:
     """Meanings of the subscriptions of one stream; those given together can be compared."""
 
     def __init__(self, items: Iterable[tuple[Cut, str]], schema: Schema) -> None:
-        composer = Composer(schema)
+        composer = Composer(schema, lists=True)
         trees = [self._tree(composer, schema, cut, missing) for cut, missing in items]
         interned = composer.leaves.intern()
         self._keys = [k.tolist() for k in interned.keys]

@@ -12,7 +12,7 @@ from typing import Any
 from headgate.filters.leaves import SHIFT, Leaves
 from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.forms import Cut, CutSkeleton, FilledCut, Form, Piece
+from headgate.language.forms import Cut, CutSkeleton, FilledCuts, Form, Piece
 from headgate.language.structures import Structure
 from headgate.predicates.normal import All, AnyOf, Complete, Formula, Lit, normalise
 from headgate.schema import Schema
@@ -30,33 +30,38 @@ LEAF = (1 << SHIFT) - 1
 class Composer:
     """Composes the formula of one subscription after the other, filing their leaves."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, lists: bool = False) -> None:
         self._schema = schema
-        self.leaves = Leaves(schema)
+        self._lists = lists
+        self.leaves = Leaves(schema, lists=lists)
         self._skeletons: dict[tuple[Form, bool, bool], Tree] = {}
         """The normal form of a form's atom, with the number of a template for each leaf."""
         self._conjunctions: dict[tuple[CutSkeleton, bool], list[_Atom] | None] = {}
         self._present: dict[Path, int] = {}
         self._paths: dict[Form, tuple[Path, ...]] = {}
 
-    def compose(self, cut: Cut | FilledCut, missing: str) -> Tree:
-        default = missing == "default"
-        if isinstance(cut, FilledCut):
-            key = (cut.skeleton, default)
-            if key not in self._conjunctions:
-                self._conjunctions[key] = self._conjunction(cut.skeleton, default)
-            atoms = self._conjunctions[key]
-            if atoms is not None:
-                return self._conjoined(atoms, cut.values)
-        return self._structure(cut.structure, cut.pieces, True, default)
+    def compose(self, cut: Cut, missing: str) -> Tree:
+        return self._structure(cut.structure, cut.pieces, True, missing == "default")
 
-    def _conjoined(self, atoms: list[_Atom], values: tuple[Any, ...]) -> Tree:
-        leaves = []
+    def conjoined(self, cuts: FilledCuts, missing: str) -> list[list[int]] | None:
+        """Filters that are conjunctions of leaves by these: the first of each, the second, and so on. None if they are
+        none, or not for all values."""
+        default = missing == "default"
+        key = (cuts.skeleton, default)
+        if key not in self._conjunctions:
+            self._conjunctions[key] = self._conjunction(cuts.skeleton, default)
+        atoms = self._conjunctions[key]
+        if atoms is None or missing in ("strict", "total"):
+            return None
+        columns = list(zip(*cuts.rows, strict=True))
+        found = []
         for numbers, templates in atoms:
-            literals = tuple([values[i] for i in numbers])
+            literals = list(zip(*[columns[i] for i in numbers], strict=True)) if numbers else [()] * len(cuts.rows)
             for first, filed in templates:
-                leaves.append(first | filed.setdefault(literals, len(filed)))
-        return "and", tuple(leaves)
+                for row in dict.fromkeys(literals):
+                    filed.setdefault(row, len(filed))
+                found.append([first | filed[row] for row in literals])
+        return found
 
     def _conjunction(self, skeleton: CutSkeleton, default: bool) -> list[_Atom] | None:
         """The templates of a conjunction of leaves by atom; None if it is none for all values."""
@@ -76,7 +81,7 @@ class Composer:
             atoms.append((numbers, templates))
         return atoms
 
-    def attributes(self, cut: Cut | FilledCut) -> frozenset[Path]:
+    def attributes(self, cut: Cut) -> frozenset[Path]:
         """The attributes that occur in the text."""
         found: set[Path] = set()
         for piece in cut.pieces:
@@ -133,7 +138,7 @@ class Composer:
 
     def _skeleton(self, body: Node, truth: bool, default: bool) -> Tree:
         wanted = body if truth else ast.Not(body)
-        return self._numbered(normalise(wanted, "default" if default else "null", self._schema))
+        return self._numbered(normalise(wanted, "default" if default else "null", self._schema, lists=self._lists))
 
     def _numbered(self, formula: Formula) -> Tree:
         if isinstance(formula, All | AnyOf):

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headgate.filters.kernels import build_rows, pack_rows
+from headgate.predicates.cells import Cells
 
 Keys = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -95,8 +96,8 @@ class Rows:
         return (at + self.offset).astype(np.int32), arguments[at]
 
 
-def make_rows(keys: Keys, offset: int, counts: Mapping[int, int], sets: list[Ints]) -> Rows:
-    """Lay out distinct keys. `counts` gives the number of cells of an attribute, `sets` the cells of each set."""
+def make_rows(keys: Keys, offset: int, cells: Mapping[int, Cells], sets: list[Ints]) -> Rows:
+    """Lay out distinct keys. `cells` are those of each attribute, `sets` the cells of each set."""
     keys = np.unique(keys)
     families, attributes, reaches, arguments, missing = unpack(keys)
     rows = np.arange(len(keys), dtype=np.int64) + offset
@@ -105,7 +106,7 @@ def make_rows(keys: Keys, offset: int, counts: Mapping[int, int], sets: list[Int
     builder = _Sources()
     for a in used.tolist():
         mine = by_cell & (attributes == a)
-        builder.add(counts[a], rows[mine], reaches[mine], arguments[mine], missing[mine], sets)
+        builder.add(cells[a], rows[mine], reaches[mine], arguments[mine], missing[mine], sets)
     texts = np.unique(attributes[families == Family.TEXT]).astype(np.int32)
     return Rows(keys, offset, used, *builder.arrays(), texts)
 
@@ -121,12 +122,14 @@ class _Sources:
         self._missing: list[Ints] = []
         self._cells = 0
 
-    def add(self, count: int, rows: Any, reaches: Any, arguments: Any, missing: Any, sets: Any) -> None:
+    def add(self, of: Cells, rows: Any, reaches: Any, arguments: Any, missing: Any, sets: Any) -> None:
         upto, from_ = reaches == Reach.UPTO, reaches == Reach.FROM
+        count = of.count
         cells = np.arange(count)
         table = np.zeros((count, 6), np.int32)
         table[:, 0] = np.searchsorted(arguments[upto], cells, "left")
         table[:, 1] = np.searchsorted(arguments[from_], cells, "right") - 1
+        table[of.top + 1 :, 1] = -1  # a value of another kind is above nothing
         for column, reach, listed in ((2, Reach.MEMBER, self._member), (4, Reach.OUTSIDE, self._outside)):
             mine = reaches == reach
             at, row = _cells_of(rows[mine], arguments[mine], sets)

@@ -32,7 +32,7 @@ class Selectivity:
         at = 0
         for a, c in sorted(cells.items()):
             shares = _shares(c, sample)
-            self.tops[a] = c.count - 1
+            self.tops[a] = c.top
             self._base[a] = at
             cumulated.append(np.concatenate([[0.0], np.cumsum(shares)]))
             at += c.count + 1
@@ -68,7 +68,7 @@ class Selectivity:
 def _shares(cells: Cells, sample: Columns | None) -> Shares:
     column = sample.get(cells.path) if sample is not None else None
     if column is None or not len(column):
-        return np.full(cells.count, _PRESENT / cells.count)
+        return np.full(cells.count, _PRESENT / (cells.top + 1))
     seen = cells.of(column)
     counts = np.bincount(seen[seen >= 0], minlength=cells.count)
     # One event more, spread out: what a sample did not show may still come.

@@ -27,7 +27,7 @@ from ahocorasick_rs import BytesAhoCorasick
 from headgate.columns import offsets_of
 from headgate.language import ast
 from headgate.language.ast import Node
-from headgate.predicates.likes import LikeShape, in_order, is_unicode, like_shape
+from headgate.predicates.likes import LikeShape, folded, in_order, is_unicode, like_shape
 from headgate.predicates.likes import regex as compiled_regex
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class TextLiterals(_Plain):
             found += self.plain.found(text)
             found += self.reverse.found(text)
             if self.folded.any:
-                found += self.folded.found(word.lower().encode())
+                found += self.folded.found(folded(word).encode())
             ends.append(len(found))
         row = np.repeat(np.arange(len(distinct)), np.diff(ends))
         return self._spread(len(distinct), row, np.array(found, np.int64))

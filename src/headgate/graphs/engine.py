@@ -204,7 +204,7 @@ class GraphEngine:
             texts = columns[source]
             for row in missing:
                 text = texts.value(row)
-                graphs[row] = None if text is None else self._graph(str(text))
+                graphs[row] = self._graph(text) if isinstance(text, str) else None
         return graphs
 
     def _known(self, source: Source, columns: Columns) -> Read:

@@ -2,6 +2,9 @@
 
 Anonymous blank nodes get names by the order in which they appear, so that reading the same text twice gives the same
 triples: pyoxigraph names them at random. Labelled ones keep their label, `H` above all.
+
+Events come from strangers: the readers of JSON-LD and RDF/XML take time that grows with the square of the nesting, and
+expand entities without end, so both have a limit that is checked first.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
 from headgate.errors import EnvironmentProblem, HeadgateError, UsageError
 from headgate.graphs.terms import Literal, Term
@@ -34,6 +38,11 @@ SUFFIXES = {
     ".owl": "rdf-xml",
     ".xml": "rdf-xml",
 }
+DEPTH = 200
+"""How deep objects, arrays and elements may be nested."""
+EXPANDED = 10_000_000
+"""How many characters the entities of a document may stand for."""
+_QUOTED = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _LABEL = re.compile(r"_:([\w.-]*\w)")
 _RANDOM = re.compile(r"[0-9a-f]{30,32}")
 _LINE_OF_QUADS = re.compile(r"\s*(?:<[^>]*>|_:\S+)\s+<[^>]*>\s+(?:<[^>]*>|_:\S+|\".*\"\S*)\s+(?:<[^>]*>|_:\S+)\s*\.")
@@ -71,6 +80,10 @@ def read(text: str, format: str | None = None, base: str | None = None) -> list[
     name = format or guess(text)
     if name not in FORMATS:
         raise UsageError(f"{name!r} is no RDF format", f"the formats are {', '.join(FORMATS)}")
+    if name == "json-ld":
+        _check_json(text)
+    elif name == "rdf-xml":
+        _check_xml(text)
     names: dict[str, str] = {}
     written: set[str] = set()
 
@@ -107,6 +120,44 @@ def read(text: str, format: str | None = None, base: str | None = None) -> list[
         message = problem.msg if isinstance(problem, SyntaxError) and problem.msg else str(problem)
         raise BadRdf(f"the text is not {name}: {message}") from None
     return list(triples)
+
+
+def _check_json(text: str) -> None:
+    if text.count("{") + text.count("[") <= DEPTH:
+        return
+    depth = 0
+    for sign in re.findall(r"[][{}]", _QUOTED.sub("", text)):
+        depth += 1 if sign in "{[" else -1
+        if depth > DEPTH:
+            raise BadRdf(f"the JSON-LD is nested more than {DEPTH} levels deep")
+
+
+def _check_xml(text: str) -> None:
+    parser, depth, longest = expat.ParserCreate("utf-8"), 0, 0
+
+    def start(*_: object) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEPTH:
+            raise BadRdf(f"the RDF/XML is nested more than {DEPTH} levels deep")
+
+    def end(_: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def entity(name: str, parameter: bool, value: str | None, *_: object) -> None:
+        nonlocal longest
+        if parameter or value is None or "&" in value:
+            raise BadRdf(f"the entity {name} is refused: it stands for other entities, or for a file")
+        longest = max(longest, len(value))
+        if longest * text.count("&") > EXPANDED:
+            raise BadRdf(f"the entities stand for more than {EXPANDED:,} characters")
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.EntityDeclHandler = start, end, entity
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as problem:
+        raise BadRdf(f"the text is not rdf-xml: {problem}") from None
 
 
 def read_file(path: str | Path) -> list[Triple]:

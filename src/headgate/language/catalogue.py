@@ -74,7 +74,7 @@ class Catalogue:
         return Schema(name, {}, declared=False)
 
     def attribute(self, schema: Schema, path: ast.Path, at: int = -1) -> Type | None:
-        """The type of an attribute; None where an undeclared stream has not fixed it."""
+        """The type of an attribute; None is ANY."""
         found = schema.get(path)
         if found is not None:
             return found.type
@@ -92,14 +92,12 @@ class Catalogue:
             at=at,
         )
 
-    def learn(self, stream: str, learned: dict[ast.Path, Type | None]) -> None:
-        """Keep what a text taught about an undeclared stream."""
+    def mention(self, stream: str, paths: Iterable[ast.Path]) -> None:
+        """An undeclared stream exists, and has the attributes that texts speak of, by being named."""
         schema = self.streams.get(stream) or Schema(stream, {}, declared=False)
-        attributes = dict(schema.attributes)
-        for path, found in learned.items():
-            if path not in attributes or attributes[path].type is None:
-                attributes[path] = Attribute(path, found)
-        self.streams[stream] = replace(schema, attributes=attributes)
+        new = {path: Attribute(path, None) for path in paths if path not in schema.attributes}
+        if new or stream not in self.streams:
+            self.streams[stream] = replace(schema, attributes={**schema.attributes, **new})
 
 
 def nearest(name: str, names: Iterable[str], otherwise: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from headgate.errors import PlanError
 from headgate.language import ast
 from headgate.language.ast import Hole, Node
+from headgate.schema import Instant
 
 _KINDS = {name: kind for name, kind in vars(ast).items() if isinstance(kind, type) and issubclass(kind, Node)}
 
@@ -27,6 +28,8 @@ def encode(value: Any) -> Any:
         return [type(value).__name__, *(encode(getattr(value, name)) for name in ast.names_of(type(value)))]
     if isinstance(value, tuple):
         return {"t": [encode(v) for v in value]}
+    if isinstance(value, Instant):
+        return {"at": int(value)}
     if isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool)):
         return {"f" if isinstance(value, float) else "i": repr(value)}
     if value is None or isinstance(value, str | bool):
@@ -45,6 +48,8 @@ def decode(value: Any) -> Any:
             return tuple(map(decode, parts))
         case {"h": [int(token), str(form)]}:
             return Hole(token, form)
+        case {"at": int(microseconds)}:
+            return Instant(microseconds)
         case {"f": text}:
             return float(text)
         case {"i": text}:

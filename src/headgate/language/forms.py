@@ -12,7 +12,7 @@ the two equal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -90,20 +90,16 @@ class CutSkeleton:
 
 
 @dataclass(frozen=True, slots=True)
-class FilledCut:
-    """A filter of which only the values are its own. What is made of the skeleton once serves all that have it."""
+class FilledCuts:
+    """Filters that share a skeleton: the values of each are a row. What is made of the skeleton once serves them all."""
 
     skeleton: CutSkeleton
-    values: tuple[Any, ...]
+    rows: Sequence[tuple[Any, ...]]
 
-    @property
-    def structure(self) -> Structure:
-        return self.skeleton.structure
-
-    @property
-    def pieces(self) -> list[Piece]:
-        values = self.values
-        return [Piece(form, tuple([values[t] for t in tokens]), 0) for form, tokens in self.skeleton.atoms]
+    def each(self) -> Iterator[Cut]:
+        structure, atoms = self.skeleton.structure, self.skeleton.atoms
+        for values in self.rows:
+            yield Cut(structure, [Piece(form, tuple([values[t] for t in tokens]), 0) for form, tokens in atoms])
 
 
 def cut_node(body: Node) -> Cut:

@@ -8,7 +8,7 @@ residual formulas with as few calls as it can.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.graphs.engine import GraphEngine, GraphHits, GraphIndex
 from headgate.language import ast
 from headgate.language.ast import Node, Path
-from headgate.language.forms import cut_node
+from headgate.language.forms import Cut, cut_node
 from headgate.operators.answer import FAILS, HOLDS, MISSING, TRUE, Answer, row_order
 from headgate.operators.body import Both, Early, Either, Formula, Join, Late
 from headgate.operators.engine import Batch, Given, OperatorEngine, Outcome
@@ -290,11 +290,8 @@ def compile_late(
 ) -> LateIndex:
     """Compile the late subscriptions of a stream: bodies, each with its missing-mode."""
     operators = engine.compile([b for b, _ in bodies], missing=[m for _, m in bodies], schema=schema)
-    possible = compile_filters(
-        ((cut_node(_possible(with_demands(m, b, schema), True)), logic(m)) for b, m in bodies),
-        schema,
-    )
-    early = compile_filters(((cut_node(n), m) for n, m in operators.early), schema) if operators.early else None
+    possible = _filters([(_possible(with_demands(m, b, schema), True), logic(m)) for b, m in bodies], schema)
+    early = _filters(operators.early, schema) if operators.early else None
     patterns = {p: i for i, p in enumerate(p for p in operators.predicates if p.graph is not None)}
     calls = np.array([any(isinstance(n, ast.Call) for n in ast.walk(b)) for b, _ in bodies], np.bool_)
     only = np.full(len(bodies), -1, np.int32)
@@ -308,6 +305,15 @@ def compile_late(
         every = [i for p, i in patterns.items() if p.variables and p in joined]
         index = graphs.compile([p.graph for p in patterns if p.graph is not None], every=every)
     return LateIndex(engine, operators, possible, early, graphs, index, patterns, calls, only)
+
+
+def _filters(bodies: Sequence[tuple[Node, str]], schema: Schema) -> FilterIndex:
+    def items(slots: Iterable[int]) -> Iterator[tuple[Cut, str]]:
+        return ((cut_node(node), mode) for node, mode in (bodies[slot] for slot in slots))
+
+    index = compile_filters(items(range(len(bodies))), schema)
+    index.bind(items)
+    return index
 
 
 def _alone(formula: Formula) -> Predicate | None:

@@ -6,7 +6,7 @@ leaves it open are told, and it is asked when the sequences can use the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,11 +18,11 @@ from headgate.engine import Hits
 from headgate.filters.compile import build_alone
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.language.ast import Node, Path
-from headgate.language.forms import Cut, CutSkeleton, FilledCut, cut_node, cut_skeleton
+from headgate.language.forms import Cut, FilledCuts, cut_node, cut_skeleton
 from headgate.match.residual import LateIndex, Open, is_late
 from headgate.schema import Schema
-from headgate.sequences.parameterized import Parameterized, plain
-from headgate.sequences.static import Answers, Static, StaticIndex, Waiting
+from headgate.sequences.parameterized import put_in
+from headgate.sequences.static import Answers, Static, StaticIndex, StaticPredicates, Waiting
 
 CompileLate = Callable[[Sequence[tuple[Node, str]], Schema], LateIndex]
 """Compiles bodies, each with its missing-mode."""
@@ -59,7 +59,13 @@ class FilterStatic:
     filter_numbers: NDArray[np.int32]
     late_bodies: tuple[tuple[Node, str], ...]
     late_numbers: NDArray[np.int32]
+    open_bodies: tuple[tuple[Node, str], ...] = ()
+    """Those of the filters, where attributes of the type ANY may hold arrays."""
     _compile: CompileLate | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        bodies = self.open_bodies
+        self.filters.bind(lambda slots: ((cut_node(bodies[i][0]), bodies[i][1]) for i in slots.tolist()))
 
     def bound(self, compile_late: CompileLate) -> FilterStatic:
         """With the operators and graphs that its late predicates ask."""
@@ -92,54 +98,38 @@ class FilterStatic:
     @staticmethod
     def maker(compile_late: CompileLate, *, alone: bool = False) -> Static:
         """`alone`: predicates are built, but filed in no index, for somebody who only asks whether they can be; those
-        of one skeleton are built once."""
+        of one skeleton, which is interned, are built once."""
         built: set[tuple[str, int, str]] = set()
 
-        def make(schema: Schema, predicates: Sequence[tuple[Node, str]]) -> StaticIndex:
-            waits = _waits([node for node, _ in predicates])
-            numbers = [[i for i, w in enumerate(waits) if w == late] for late in (False, True)]
-            plainly = [predicates[i] for i in numbers[0]]
-            if alone:
-                skeletons = {(schema.stream, _shape(node), mode): (node, mode) for node, mode in plainly}
-                for cut, mode in _cuts([p for key, p in skeletons.items() if key not in built]):
-                    build_alone(cut, mode, schema)
-                built.update(key for key, (node, _) in skeletons.items() if isinstance(node, Parameterized))
-                plainly = []
-            filters = compile_filters(_cuts(plainly), schema)
-            late = tuple((plain(predicates[i][0]), predicates[i][1]) for i in numbers[1])
+        def make(schema: Schema, predicates: Sequence[StaticPredicates]) -> StaticIndex:
+            cuts: list[tuple[Cut | FilledCuts, str]] = []
+            late: list[tuple[Node, str]] = []
+            opened: list[tuple[Node, str]] = []
+            some_any = not schema.declared or any(a.type is None for a in schema)
+            numbers: tuple[list[int], list[int]] = ([], [])
+            for p in predicates:
+                waits = is_late(p.skeleton)
+                count = len(numbers[0]) + len(numbers[1])
+                numbers[waits].extend(range(count, count + len(p.rows)))
+                if waits:
+                    late += [(put_in(p.skeleton, row), p.missing) for row in p.rows]
+                    continue
+                cut: Cut | FilledCuts = (
+                    FilledCuts(cut_skeleton(p.skeleton), p.rows) if p.rows[0] else cut_node(p.skeleton)
+                )
+                key = (schema.stream, id(p.skeleton), p.missing)
+                if not alone:
+                    cuts.append((cut, p.missing))
+                    opened += [(put_in(p.skeleton, row), p.missing) for row in p.rows] if some_any else []
+                elif key not in built:
+                    build_alone(cut, p.missing, schema)
+                    built.add(key)
             arrays = [np.array(n, np.int32) for n in numbers]
-            made = FilterStatic(filters, arrays[0], late, arrays[1], compile_late)
+            filters = compile_filters(cuts, schema)
+            if alone:
+                arrays[0] = arrays[0][:0]
+            made = FilterStatic(filters, arrays[0], tuple(late), arrays[1], tuple(opened), compile_late)
             made.late  # noqa: B018 - compiled here, so that its errors are those of the compilation
             return made
 
         return make
-
-
-def _waits(nodes: Sequence[Node]) -> list[bool]:
-    """Which predicates wait for an operator or a graph; of a skeleton this is asked once."""
-    known: dict[int, bool] = {}
-    found = []
-    for node in nodes:
-        shape = _shape(node)
-        if shape not in known:
-            known[shape] = is_late(node.skeleton if isinstance(node, Parameterized) else node)
-        found.append(known[shape])
-    return found
-
-
-def _shape(node: Node) -> int:
-    """The identity of its skeleton, which is interned; of a predicate without one, its own."""
-    return id(node.skeleton if isinstance(node, Parameterized) else node)
-
-
-def _cuts(predicates: Sequence[tuple[Node, str]]) -> Iterator[tuple[Cut | FilledCut, str]]:
-    """Predicates as filters; those of one skeleton are cut once."""
-    known: dict[int, CutSkeleton] = {}
-    for node, missing in predicates:
-        if not isinstance(node, Parameterized):
-            yield cut_node(node), missing
-            continue
-        found = known.get(id(node.skeleton))
-        if found is None:
-            found = known[id(node.skeleton)] = cut_skeleton(node.skeleton)
-        yield FilledCut(found, node.values), missing

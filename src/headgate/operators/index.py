@@ -18,7 +18,7 @@ from headgate.operators.registry import Registry
 from headgate.operators.thresholds import Thresholds
 from headgate.predicates.modes import defaults_of, logic, with_demands
 from headgate.predicates.rows import Truth, compile_truth
-from headgate.schema import Kind, Schema
+from headgate.schema import Schema
 
 _NO_SCHEMA = Schema("", {})
 
@@ -50,7 +50,7 @@ class OperatorIndex:
 
     def constraint(self, slot: int, node: Node) -> Truth:
         """A condition on variables, in the mode of a subscription."""
-        return _constraints(self.modes[slot], self.schema, self.defaults)(node)
+        return _constraints(self.modes[slot], self.defaults)(node)
 
     @cached_property
     def thresholds(self) -> Thresholds:
@@ -83,7 +83,7 @@ def compile_index(
         flat.add(made, logic(mode))
     program = flat.program()
     predicates = tuple(flat.predicates)
-    compiled = [_constraints(mode, schema, defaults) for mode in modes]
+    compiled = [_constraints(mode, defaults) for mode in modes]
     return OperatorIndex(
         tuple(formulas),
         modes,
@@ -100,14 +100,9 @@ def compile_index(
     )
 
 
-def _constraints(mode: str, schema: Schema | None, defaults: Mapping[Path, Any]) -> Compile:
+def _constraints(mode: str, defaults: Mapping[Path, Any]) -> Compile:
     """How the constraints of a subscription are compiled."""
-
-    def is_time(path: Path) -> bool:
-        known = None if schema is None else schema.get(path)
-        return known is not None and known.type is not None and known.type.kind is Kind.TIMESTAMP
-
-    return partial(compile_truth, defaults=defaults if mode == "default" else None, is_time=is_time)
+    return partial(compile_truth, defaults=defaults if mode == "default" else None)
 
 
 def needs(index: OperatorIndex, registry: Registry) -> frozenset[Path]:

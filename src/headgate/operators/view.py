@@ -103,7 +103,7 @@ def _moment(value: Any) -> Any:
 
 def _arrow(column: Column) -> pa.Array[Any]:
     values = [column.value(i) for i in range(len(column))]
-    if column.untyped is not None:
+    if column.any is not None:
         return pa.array(values)
     if column.type.kind is Kind.TIMESTAMP:
         inner: Any = pa.timestamp("us", "UTC")

@@ -1,4 +1,4 @@
-"""The truth of a filter on one event, literally as docs/semantics.md, section 2 says it.
+"""The truth of a filter on one event, literally as docs/semantics.md, sections 2 and 8, say it.
 
 Three values: True, False and None for UNKNOWN. `missing='default'` is two-valued over values that include OMEGA. Calls
 and GRAPH patterns are asked of `late`.
@@ -13,7 +13,7 @@ from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.oracle import values
 from headgate.predicates.times import instant
-from headgate.schema import Schema
+from headgate.schema import Instant, Kind, Schema
 
 Row = Mapping[Path, Any]
 """An event: the values of its attributes by path. An absent path and None are both missing."""
@@ -33,13 +33,18 @@ OMEGA = Omega()
 def truth(body: Node, row: Row, schema: Schema, missing: str = "null", late: Late | None = None) -> bool | None:
     """The truth of a body on an event. An event that strict or total refuses gives UNKNOWN."""
     if missing == "default":
-        defaults = {a.path: a.default for a in schema if a.default is not None}
-        return Default(row, defaults, late).truth(body)
-    if missing == "strict" and any(row.get(path) is None for path in attributes(body)):
+        return Default(row, defaults_of(schema), late).truth(body)
+    if missing == "strict" and any(values.natural(row.get(path)) is None for path in attributes(body)):
         return None
     if missing == "total" and any(row.get(a.path) is None for a in schema):
         return None
     return Kleene(row, late).truth(body)
+
+
+def defaults_of(schema: Schema) -> dict[Path, Any]:
+    found = {a.path: a.default for a in schema if a.default is not None}
+    times = [a.path for a in schema if a.type is not None and a.type.kind is Kind.TIMESTAMP and not a.type.array]
+    return {p: Instant(v) if p in times and isinstance(v, int) else v for p, v in found.items()}
 
 
 def attributes(body: Node) -> Iterator[Path]:
@@ -89,15 +94,18 @@ class Kleene:
         return value is None
 
     def _quantified(self, atom: Node) -> bool | None:
-        """ANY over the elements of an ARRAY attribute, ALL under ALL(...); else the atom itself."""
+        """ANY over the elements of an array, ALL under ALL(...); else the atom itself. The first array is the outer one."""
         for node in ast.walk(atom):
             every = isinstance(node, ast.Every)
             attribute = node.attribute if isinstance(node, ast.Every) else node
-            if isinstance(attribute, ast.Attribute) and isinstance(self._read(attribute.path), list):
+            if not isinstance(attribute, ast.Attribute) or attribute.path in self._element:
+                continue
+            array = self._read(attribute.path)
+            if isinstance(array, list):
                 truths = []
-                for element in self._read(attribute.path):
+                for element in values.elements(array):
                     self._element[attribute.path] = self.present(element)
-                    truths.append(self.atom(atom))
+                    truths.append(self._quantified(atom))
                 self._element.pop(attribute.path, None)
                 return conjunction(truths) if every else disjunction(truths)
         return self.atom(atom)
@@ -113,17 +121,17 @@ class Kleene:
             case ast.In(operand, items):
                 return disjunction([self.atom(ast.Compare("=", operand, item)) for item in items])
             case ast.Test(name, operands):
-                return self.test(lambda *texts: values.holds(name, *texts), *map(self.value, operands))
+                return self.test("text", lambda *texts: values.holds(name, *texts), *map(self.value, operands))
             case ast.IsNull(operand):
                 return self.is_missing(self.value(operand))
-        return self.test(bool, self.value(node))
+        return self.test("boolean", bool, self.value(node))
 
     def value(self, node: Node) -> Any:
         match node:
             case ast.Literal(value):
                 return self.present(value)
             case ast.Instant(text):
-                return instant(text)
+                return Instant(instant(text))
             case ast.Span(amount, unit):
                 return round(amount * ast.UNITS[unit])
             case ast.Attribute(path):
@@ -131,33 +139,54 @@ class Kleene:
             case ast.Every(attribute):
                 return self.value(attribute)
             case ast.Negate(operand):
-                return self.compute(values.negate, operand)
+                return self.compute(("number",), values.negate, operand)
             case ast.Arithmetic(op, left, right):
-                return self.compute(lambda a, b: values.arithmetic(op, a, b), left, right)
+                return self.compute(("number", "instant"), lambda a, b: values.arithmetic(op, a, b), left, right)
             case ast.Function(name, operands):
-                return self.compute(lambda *given: values.function(name, *given), *operands)
+                takes = ("number",) if name == "ABS" else ("text",)
+                return self.compute(takes, lambda *given: values.function(name, *given), *operands)
         raise AssertionError(f"no value for {type(node).__name__}")
 
     # -- what `default` does differently
 
+    unknown: bool | None = None
+
     def _read(self, path: Path) -> Any:
-        return self._row.get(path)
+        return values.natural(self._row.get(path))
 
     def present(self, value: Any) -> Any:
         return value
 
-    def compute(self, f: Callable[..., Any], *operands: Node) -> Any:
-        return f(*map(self.value, operands))
+    def own(self, path: Path) -> Any:
+        """The value of an attribute as it came."""
+        return self._row.get(path) if values.natural(self._row.get(path)) is not None else self._read(path)
+
+    def compute(self, kinds: tuple[str, ...], f: Callable[..., Any], *operands: Node) -> Any:
+        """Of what is no value of one of the kinds there is no result."""
+        given = list(map(self.value, operands))
+        return self.present(f(*given) if all(values.kind(v) in kinds for v in given) else None)
 
     def compare(self, op: str, a: Any, b: Any) -> bool | None:
-        return None if a is None or b is None else values.compare(op, a, b)
+        """Values of different kinds are different and have no order."""
+        if a is None or b is None:
+            return None
+        if values.kind(a) is None or values.kind(a) != values.kind(b):
+            return self.unlike(op)
+        if op not in ("=", "<>") and values.kind(a) not in ("number", "text", "instant"):
+            return self.unknown
+        return values.compare(op, a, b)
 
-    def test(self, f: Callable[..., bool], *operands: Any) -> bool | None:
-        return None if any(x is None for x in operands) else f(*operands)
+    def unlike(self, op: str) -> bool | None:
+        return {"=": False, "<>": True}.get(op, self.unknown)
+
+    def test(self, kind: str, f: Callable[..., bool], *operands: Any) -> bool | None:
+        return f(*operands) if all(values.kind(v) == kind for v in operands) else self.unknown
 
 
 class Default(Kleene):
     """Two-valued: what is missing becomes its DEFAULT, else OMEGA."""
+
+    unknown = False
 
     def __init__(self, row: Row, defaults: Mapping[Path, Any], late: Late | None) -> None:
         super().__init__(row, late)
@@ -173,22 +202,15 @@ class Default(Kleene):
         return value is OMEGA
 
     def _read(self, path: Path) -> Any:
-        value = self._row.get(path)
+        value = values.natural(self._row.get(path))
         return self.present(self._defaults.get(path) if value is None else value)
 
     def present(self, value: Any) -> Any:
         return OMEGA if value is None else value
-
-    def compute(self, f: Callable[..., Any], *operands: Node) -> Any:
-        found = list(map(self.value, operands))
-        return OMEGA if OMEGA in found else self.present(f(*found))
 
     def compare(self, op: str, a: Any, b: Any) -> bool | None:
         if a is OMEGA and b is OMEGA:
             return op == "="
         if a is OMEGA or b is OMEGA:
             return op == "<>"
-        return values.compare(op, a, b)
-
-    def test(self, f: Callable[..., bool], *operands: Any) -> bool | None:
-        return OMEGA not in operands and f(*operands)
+        return super().compare(op, a, b)

@@ -20,9 +20,8 @@ from headgate.operators.kernels import AND, ARGUMENT, EARLY, EXHAUSTIVE, KIND, L
 from headgate.operators.program import Program
 from headgate.operators.registry import VAR
 from headgate.oracle import filters, values
-from headgate.predicates.times import instant
 from headgate.predicates.values import Instant
-from headgate.schema import Kind, Schema
+from headgate.schema import Schema
 
 Row = Mapping[Path, Any]
 Operators = Mapping[str, Callable[..., Any]]
@@ -53,7 +52,7 @@ def evaluate(
 ) -> Verdict:
     """The verdict of one subscription on one event: the first disjunct's least binding, or all of them. Operators see
     `event`, by default the row."""
-    if missing == "strict" and any(row.get(p) is None for p in filters.attributes(body)):
+    if missing == "strict" and any(values.natural(row.get(p)) is None for p in filters.attributes(body)):
         return Verdict(False)
     if missing == "total" and any(row.get(a.path) is None for a in schema):
         return Verdict(False)
@@ -141,7 +140,7 @@ class _Event:
                 arguments.append(VAR)
                 names.append(argument.name)
                 continue
-            value = plain.value(argument)
+            value = plain.own(argument.path) if isinstance(argument, ast.Attribute) else plain.value(argument)
             if value is None or value is filters.OMEGA:
                 return self._missing(), ()
             arguments.append(value)
@@ -159,7 +158,7 @@ class _Event:
 
     def _bound(self, binding: Binding) -> _Bound:
         if self._mode == "null":
-            return _Bound(self._row, self._schema, binding)
+            return _Bound(self._row, binding)
         return _BoundDefault(self._row, self._schema, binding)
 
 
@@ -174,62 +173,25 @@ def _moment(value: Any) -> Any:
 
 
 class _Bound(filters.Kleene):
-    """Variables have the values of a binding. These have no type, so that unlike kinds meet: what they are compared for,
-    tested for or computed with is then UNKNOWN."""
+    """Variables have the values of a binding. Where values of different kinds are compared, it is UNKNOWN."""
 
-    unlike: bool | None = None
-
-    def __init__(self, row: Row, schema: Schema, binding: Binding) -> None:
+    def __init__(self, row: Row, binding: Binding) -> None:
         super().__init__(row, None)
-        self._binding, self._schema = binding, schema
+        self._binding = binding
 
     def value(self, node: Node) -> Any:
-        match node:
-            case ast.Variable(name):
-                return self.present(self._binding[name])
-            case ast.Instant(text):
-                return Instant(instant(text))
-            case ast.Attribute(path):
-                known = self._schema.get(path)
-                timed = known is not None and known.type is not None and known.type.kind is Kind.TIMESTAMP
-                return _instants(super().value(node)) if timed else super().value(node)
-            case ast.Arithmetic():
-                return self._of(("number", "Instant"), node)
-            case ast.Negate() | ast.Function("ABS"):
-                return self._of(("number",), node)
-            case ast.Function():
-                return self._of(("text",), node)
-        return super().value(node)
+        return self.present(self._binding[node.name]) if isinstance(node, ast.Variable) else super().value(node)
 
-    def _of(self, kinds: tuple[str, ...], node: Node) -> Any:
-        known = [self.value(child) for child in node.children()]
-        fits = all(v is None or v is filters.OMEGA or _kind(v) in kinds for v in known)
-        return super().value(node) if fits else self.present(None)
-
-    def compare(self, op: str, a: Any, b: Any) -> bool | None:
-        there = a is not None and b is not None and a is not filters.OMEGA and b is not filters.OMEGA
-        return self.unlike if there and _kind(a) != _kind(b) else super().compare(op, a, b)
-
-    def test(self, f: Callable[..., bool], *operands: Any) -> bool | None:
-        texts = f is bool or all(isinstance(v, str) for v in operands)
-        booleans = f is not bool or all(isinstance(v, bool) for v in operands)
-        return f(*operands) if texts and booleans else self.unlike
+    def unlike(self, op: str) -> bool | None:
+        return self.unknown
 
 
 class _BoundDefault(_Bound, filters.Default):
     """Two-valued: what is missing becomes its DEFAULT, else ω; what is unlike is FALSE."""
 
-    unlike = False
-
     def __init__(self, row: Row, schema: Schema, binding: Binding) -> None:
-        filters.Default.__init__(self, row, {a.path: a.default for a in schema if a.default is not None}, None)
-        self._binding, self._schema = binding, schema
-
-
-def _instants(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_instants(v) for v in value]
-    return Instant(value) if type(value) is int else value
+        filters.Default.__init__(self, row, filters.defaults_of(schema), None)
+        self._binding = binding
 
 
 def _agree(binding: Binding, names: tuple[str, ...], row: tuple[Any, ...]) -> Binding | None:

@@ -17,11 +17,9 @@ from headgate.graphs.event import EventGraph
 from headgate.graphs.rdf import Triple, read
 from headgate.language import ast
 from headgate.language.ast import DUR, Node, Path
-from headgate.oracle import values
-from headgate.oracle.filters import truth
+from headgate.oracle.filters import Kleene, truth
 from headgate.oracle.graphs import Meaning, bindings
 from headgate.oracle.operators import evaluate as evaluate_late
-from headgate.predicates.times import instant
 from headgate.schema import Attribute, Kind, Schema, format_path
 from headgate.sequences.aggregates import State, accumulate, begin, finish
 from headgate.sequences.spine import Merged, Source, Spine, Step, publish_order
@@ -183,7 +181,7 @@ class _Evaluation:
             assert self._asked.template is not None, "a GRAPH needs a column or a template"
             return bindings(graph, self._asked.template(event), self._asked.meaning)
         text = row.get(own[0] if graph.column is None else graph.column.path)
-        if text is None:
+        if not isinstance(text, str):
             return None
         triples = list(read(text))
         EventGraph.of(triples)
@@ -241,18 +239,10 @@ NOTHING = Event("nothing", 0, 0, {})
 def evaluate(expression: Node, row: Row) -> Any:
     """The value of an expression on the row of a run; a condition gives True, False or None."""
     match expression:
-        case ast.Literal(value):
-            return value
-        case ast.Instant(text):
-            return instant(text)
         case ast.Attribute(path):
             return row.get(path)
-        case ast.Negate(operand):
-            return values.negate(evaluate(operand, row))
-        case ast.Arithmetic(op, left, right):
-            return values.arithmetic(op, evaluate(left, row), evaluate(right, row))
-        case ast.Function(name, operands):
-            return values.function(name, *(evaluate(o, row) for o in operands))
+        case ast.Literal() | ast.Instant() | ast.Negate() | ast.Arithmetic() | ast.Function():
+            return Kleene(row, None).value(expression)
     return truth(expression, row, Schema("", {}))
 
 

@@ -1,12 +1,16 @@
 """What arithmetic, comparison, functions and tests mean on single values, written as plainly as they can be.
 
-None is a missing value, and the result of what cannot be computed. Nothing here is shared with `predicates`.
+None is a missing value, and the result of what cannot be computed. Nothing here is shared with `predicates` but the class
+of instants. `natural` and `kind` say what section 8 says of values of the type ANY.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
@@ -16,6 +20,58 @@ import re2
 from headgate.predicates.values import Instant
 
 INT64 = range(-(2**63), 2**63)
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - in UTC
+
+
+def natural(value: Any) -> Any:
+    """A value of an event as the language has it; None if it is missing."""
+    if hasattr(value, "dtype") and hasattr(value, "item"):
+        if value.dtype.kind == "M":
+            return None if value != value else Instant(int(value.astype("datetime64[us]").astype("int64")))
+        return natural(value.tolist() if getattr(value, "ndim", 0) else value.item())
+    if type(value).__name__ in ("NaTType", "NAType"):
+        return None
+    if isinstance(value, datetime):
+        ahead = value.utcoffset() or timedelta(0)
+        return Instant(
+            (value.replace(tzinfo=None) - _EPOCH) // timedelta(microseconds=1) - ahead // timedelta(microseconds=1)
+        )
+    if isinstance(value, date):
+        return Instant((value - _EPOCH.date()).days * 86_400_000_000)
+    if isinstance(value, Decimal) and not value.is_finite():
+        return math.nan if value.is_nan() else float(value)
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def kind(value: Any) -> str | None:
+    """The kind of a value; None for what has none and so differs from everything: a set, half of a character."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return None
+        return "text"
+    for types, name in (
+        (bool, "boolean"),
+        (Instant, "instant"),
+        ((int, float, Decimal), "number"),
+        (bytes, "bytes"),
+        (list, "array"),
+        (Mapping, "object"),
+    ):
+        if isinstance(value, types):
+            return name
+    return None
+
+
+def elements(array: list[Any]) -> list[Any]:
+    """The elements of an array, and those of the arrays in it."""
+    found: list[Any] = []
+    for element in map(natural, array):
+        found += elements(element) if isinstance(element, list) else [element]
+    return found
 
 
 def arithmetic(op: str, a: Any, b: Any) -> Any:
@@ -136,14 +192,19 @@ def _in_network(text: str, network: str) -> bool:
 
 
 def like(value: str, pattern: str, escape: str | None, fold: bool) -> bool:
-    """ILIKE is LIKE between the LOWER of both."""
+    """ILIKE is LIKE between code points without their case; an escape is that code point and no other."""
     if fold:
-        value, pattern, escape = value.lower(), pattern.lower(), escape.lower() if escape else escape
-    return like_regex(pattern, escape).fullmatch(value) is not None
+        value = "".join(map(_simple_fold, value))
+    return like_regex(pattern, escape, fold).fullmatch(value) is not None
+
+
+def _simple_fold(c: str) -> str:
+    """Unicode's simple case folding, as far as Python knows it."""
+    return c.casefold() if len(c.casefold()) == 1 else c.lower() if len(c.lower()) == 1 else c
 
 
 @lru_cache(maxsize=10_000)
-def like_regex(pattern: str, escape: str | None) -> re.Pattern[str]:
+def like_regex(pattern: str, escape: str | None, fold: bool) -> re.Pattern[str]:
     """A LIKE pattern as a regular expression. Runs of % are one, so that it cannot blow up more than linearly each."""
     parts: list[str] = []
     at = 0
@@ -151,12 +212,12 @@ def like_regex(pattern: str, escape: str | None) -> re.Pattern[str]:
         c = pattern[at]
         if c == escape and at + 1 < len(pattern):
             at += 1
-            parts.append(re.escape(pattern[at]))
+            parts.append(re.escape(_simple_fold(pattern[at]) if fold else pattern[at]))
         elif c == "%":
             if not parts or parts[-1] != ".*":
                 parts.append(".*")
         else:
-            parts.append("." if c == "_" else re.escape(c))
+            parts.append("." if c == "_" else re.escape(_simple_fold(c) if fold else c))
         at += 1
     return re.compile("".join(parts), re.DOTALL)
 

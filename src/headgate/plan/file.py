@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import xxhash
 
 from headgate.covering.gates import Gate, GatedIndex
 from headgate.errors import PlanError
@@ -197,7 +196,7 @@ def write(parts: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     tree = {name: writer.pack(part) for name, part in parts.items()}
     table, offset = [], 0
     for dtype, array in writer.arrays:
-        table.append((dtype, offset, array.nbytes, xxhash.xxh3_128_hexdigest(array.data)))
+        table.append((dtype, offset, array.nbytes, hashlib.sha256(array.data).hexdigest()))
         offset += -(-array.nbytes // _ALIGN) * _ALIGN
     head = json.dumps({"parts": tree, "arrays": table}, separators=(",", ":")).encode()
     start = -(-(len(MAGIC) + _FRONT.size + len(head)) // _ALIGN) * _ALIGN
@@ -230,8 +229,8 @@ def read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
             # A private mapping, so that arrays seem writable: kernels would be compiled a second time for those that
             # are not. Nobody writes, so the pages stay shared.
             mapped = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)
-    except OSError as e:
-        raise PlanError(f"cannot open the plan {path}: {e.strerror}") from None
+    except (OSError, ValueError) as e:  # a NUL in a path is a ValueError
+        raise PlanError(f"cannot open the plan {os.fspath(path)}: {getattr(e, 'strerror', e)}") from None
     if _digest(head) != digest:
         raise PlanError(f"{path} is damaged: its head is not what was written", AGAIN)
     start = -(-(len(front) + size) // _ALIGN) * _ALIGN
@@ -253,7 +252,7 @@ def _check(table: list[tuple[str, int, int, str]], mapped: Any, start: int, path
             raise PlanError(f"{path} is cut short", AGAIN)
         if np.dtype(dtype).kind not in _KINDS or size % np.dtype(dtype).itemsize:
             raise PlanError(f"{path} is damaged: it has an array of {dtype}", AGAIN)
-        if xxhash.xxh3_128_hexdigest(view[start + at : start + at + size]) != mark:
+        if hashlib.sha256(view[start + at : start + at + size]).hexdigest() != mark:
             raise PlanError(f"{path} is damaged: an array is not what was written", AGAIN)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from headgate.covering.gates import GatedIndex, compile_gated
 from headgate.filters.engine import FilterIndex, compile_filters
 from headgate.identity import hashes
 from headgate.language import codec
-from headgate.language.forms import cut_text
+from headgate.language.forms import Cut, cut_text
 from headgate.schema import Schema
 
 
@@ -74,6 +74,14 @@ class Segment:
     """Slots in the order of the first word."""
     fingerprint: str
     """The same for the same subscriptions over the same streams."""
+
+    def __post_init__(self) -> None:
+        for stream, index in self.filters.items():
+            index.bind(partial(self._filters, self.filter_slots[stream]))
+
+    def _filters(self, slots: NDArray[np.int32], which: NDArray[np.int64]) -> Iterator[tuple[Cut, str]]:
+        """Some of the filters of a stream, from their texts."""
+        return ((cut_text(self.texts[s].as_py()), self.modes[s].as_py()) for s in slots[which].tolist())
 
     def __len__(self) -> int:
         return len(self.names)

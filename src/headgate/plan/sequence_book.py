@@ -8,7 +8,6 @@ another group they publish here, and their matches are told there.
 from __future__ import annotations
 
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,16 +28,14 @@ from headgate.plan.placement import Placement, placements
 from headgate.plan.segment import collector_paused
 from headgate.runtime.gc_freeze import mark_long_lived
 from headgate.runtime.stateful.group import GLOBAL, CompiledGroup, Keys
-from headgate.schema import Kind, Path
+from headgate.schema import Kind, Path, Schema
 from headgate.sequences.engine import Index
 from headgate.sequences.saved import SavedIndex, open_index, save_index
+from headgate.sequences.spine import reads
 
-_KEPT = 8
 _MOST_GROUPS = 256
-_books: OrderedDict[str, SequenceBook] = OrderedDict()
 _groups: OrderedDict[tuple[CompileContext, str], CompiledGroup] = OrderedDict()
 """What was compiled last, by fingerprint: a change of the book concerns few groups."""
-_lock = threading.Lock()
 
 
 @file.know
@@ -62,6 +59,7 @@ class SavedBook:
     """With the modes, for whoever must compile some of them again."""
     modes: Any
     digests: Any
+    times: Any
     labels: Any
     groups: tuple[SavedGroup, ...]
 
@@ -77,6 +75,7 @@ class SequenceBook:
         catalogue: Catalogue,
         entries: Mapping[str, Entry],
         digests: Mapping[str, str],
+        times: Mapping[str, Kind | None],
         labels: Mapping[str, str],
         groups: Groups,
         placed: Mapping[str, Placement] | None = None,
@@ -86,6 +85,8 @@ class SequenceBook:
         """Of a book that was compiled here: where each subscription runs, and why."""
         self.digests = digests
         """By name: what makes a subscription the same one as before, its text, its mode and its group."""
+        self.times = times
+        """By name: the kind of time that a subscription goes by."""
         self.streams = {n: s for n, s in catalogue.streams.items() if n not in catalogue.published}
         self._catalogue = catalogue
         self._entries = entries
@@ -120,6 +121,7 @@ class SequenceBook:
             pa.array([self._entries[n].text for n in names], pa.string()),
             pa.array([self._entries[n].missing for n in names], pa.string()),
             pa.array([self.digests[n] for n in names], pa.string()),
+            pa.array([self.times[n] for n in names], pa.string()),
             pa.array([self._labels.get(n) for n in names], pa.string()),
             tuple(groups),
         )
@@ -152,6 +154,7 @@ class SequenceBook:
             catalogue,
             entries,
             dict(zip(names, book.digests.to_pylist(), strict=True)),
+            {n: None if kind is None else Kind(kind) for n, kind in zip(names, book.times.to_pylist(), strict=True)},
             {name: text for name, text in labels.items() if text is not None},
             {(g.group, g.bucket): partial(opened, g) for g in book.groups},
         )
@@ -184,14 +187,9 @@ class SequenceBook:
         return frozenset(name for name, schema in read if not schema.derived)
 
     @cached_property
-    def timed(self) -> tuple[str, ...]:
+    def timed(self) -> Mapping[str, Schema]:
         """Those of them that carry time."""
-        return tuple(sorted(s for s in self.bases & self.streams.keys() if self.streams[s].time))
-
-    @cached_property
-    def clocks(self) -> bool:
-        """Whether their time is that of clocks."""
-        return all(self.streams[s].time_kind is Kind.TIMESTAMP for s in self.timed)
+        return {s: self.streams[s] for s in sorted(self.bases & self.streams.keys()) if self.streams[s].time}
 
     def needs(self, stream: str, group: str | None = None) -> frozenset[Path]:
         """The attributes of a stream that a group reads, in any bucket; without one, that some group reads."""
@@ -257,22 +255,14 @@ def _compile(plan: Plan, buckets: int) -> SequenceBook:
                 _groups.popitem(last=False)
         return known
 
+    times = {
+        s.name: next((streams[b].time_kind for m in home.members for b in reads(placed[m].spine) if b in streams), None)
+        for s, home in zip(placed, homes, strict=True)
+    }
     labels = {n: orjson.dumps(e.labels).decode() for n, e in entries.items() if e.labels}
     groups = {key: partial(compiled, key) for key in dealt}
     at = {s.name: home for s, home in zip(placed, homes, strict=True)}
-    return SequenceBook(buckets, catalogue, entries, digests, labels, groups, at)
-
-
-def opened(key: str, make: Callable[[], SequenceBook]) -> SequenceBook:
-    """The book of a file, opened once in this process."""
-    with _lock:
-        found = _books.get(key)
-        if found is None:
-            found = _books[key] = make()
-            while len(_books) > _KEPT:
-                _books.popitem(last=False)
-        _books.move_to_end(key)
-        return found
+    return SequenceBook(buckets, catalogue, entries, digests, times, labels, groups, at)
 
 
 def bucket_of_text(text: str, buckets: int) -> int:

@@ -22,6 +22,7 @@ from headgate.sequences.automaton import QUOTA
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Subscription
 from headgate.sequences.shapes import Shapes
+from headgate.sequences.spine_table import MODES, SpineTable, SubscriptionTable
 from headgate.sequences.static import Static
 
 Slots = NDArray[np.int32]
@@ -100,17 +101,19 @@ class Sequences:
         kept = [s for s in resolved if s.name not in names or s.spine.publish is not None]
         return self.compiled(kept, catalogue)
 
-    def subscriptions(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> list[Subscription]:
+    def subscriptions(self, entries: Mapping[str, Entry], catalogue: Catalogue) -> SubscriptionTable:
         """Entries resolved; what their shapes have in common is resolved once as long as names mean the same."""
         if self._resolved != (meaning := _speak_of(catalogue)):
             self._shapes, self._resolved = {}, meaning
-        made = []
-        for name, entry in entries.items():
-            shapes = self._shapes.get(entry.missing)
-            if shapes is None:
-                shapes = self._shapes[entry.missing] = Shapes(catalogue, entry.missing)
-            made.append(Subscription(name, shapes.spine(entry.text), entry.missing, QUOTA))
-        return made
+        table = SpineTable()
+        texts = [entry.text for entry in entries.values()]
+        mode = np.array([MODES.index(entry.missing) for entry in entries.values()], np.int64)
+        spine = np.empty(len(texts), np.int64)
+        for number in np.unique(mode).tolist():
+            shapes = self._shapes.setdefault(MODES[number], Shapes(catalogue, MODES[number]))
+            mine = np.flatnonzero(mode == number)
+            spine[mine] = shapes.enter([texts[i] for i in mine.tolist()], table)
+        return SubscriptionTable(list(entries), spine, mode, np.full(len(texts), QUOTA), table)
 
 
 def _speak_of(catalogue: Catalogue) -> tuple[object, ...]:

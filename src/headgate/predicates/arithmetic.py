@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headgate.predicates import values
-from headgate.predicates.operands import Constant, Numbers, Operand, Words, of_values
+from headgate.predicates.operands import ByRows, Constant, Mixed, Numbers, Operand, Typed, Words, of_values
+from headgate.schema import Instant, Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LEAST = -(2**63)
+_EXACT = 2.0**53
 
 
-def calculated(op: str, a: Operand, b: Operand) -> Operand:
+def calculated(op: str, a: Operand, b: Operand) -> Typed:
     """`a op b`."""
+    if isinstance(a, Mixed) or isinstance(b, Mixed):
+        return _of_mixed(op, a, b)
     if isinstance(a, Constant) and isinstance(b, Constant):
         return Constant(values.arithmetic(op, a.value, b.value))
     constants = [o.value for o in (a, b) if isinstance(o, Constant)]
@@ -34,10 +38,32 @@ def calculated(op: str, a: Operand, b: Operand) -> Operand:
             data, fits = _whole(op, x, y)
         else:
             data, fits = _double(op, x.astype(np.float64), y.astype(np.float64))
-    return Numbers(data, known & fits)
+    return Numbers(data, known & fits, _is_time(a) != _is_time(b))
 
 
-def _listed(a: Operand, other: Operand) -> list[Any]:
+def _of_mixed(op: str, a: Operand, b: Operand) -> Typed:
+    """Where an attribute of the type ANY takes part, whole numbers and doubles may stand in one column: the doubles tell
+    the result of both as long as it is small. What may be a time is computed row by row."""
+    if any(o.has(Kind.TIMESTAMP) if isinstance(o, Mixed) else _is_time(o) for o in (a, b)):
+        raise ByRows
+    one, other = (o.of_kind(Kind.DOUBLE) if isinstance(o, Mixed) else o for o in (a, b))
+    if any(isinstance(o, Numbers) and o.exact for o in (one, other)):
+        raise ByRows
+    found = calculated(op, one, other)
+    if isinstance(found, Numbers) and np.any(~(np.abs(found.data) <= _EXACT) & found.known):
+        raise ByRows
+    return found
+
+
+def _is_time(operand: Typed) -> bool:
+    return (
+        operand.instant
+        if isinstance(operand, Numbers)
+        else isinstance(operand, Constant) and isinstance(operand.value, Instant)
+    )
+
+
+def _listed(a: Typed, other: Typed) -> list[Any]:
     if isinstance(a, Constant):
         return [a.value] * np.size(other.known)
     assert isinstance(a, Numbers)
@@ -85,7 +111,11 @@ def _double(op: str, x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], An
     return np.fmod(x, y), y != 0
 
 
-def negated(a: Operand) -> Operand:
+def negated(a: Operand) -> Typed:
+    if isinstance(a, Mixed):
+        a = a.of_kind(Kind.DOUBLE)
+        if isinstance(a, Numbers) and a.exact:
+            raise ByRows
     if not isinstance(a, Numbers):
         assert isinstance(a, Constant)
         return Constant(values.negate(a.value))

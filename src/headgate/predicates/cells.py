@@ -3,6 +3,9 @@
 With cuts c0 < c1 < ... the cells are: below c0, equal to c0, between c0 and c1, and so on, numbered from 0, so that
 every comparison with a constant is a range of cells, `=` and `<>` are one cell and its complement, and nothing about
 rounding or NaN is left to the kernels (docs/semantics.md, section 1). A missing value is in no cell.
+
+An attribute of the type ANY has cells for each kind that it is compared with. Behind the last of them is one more for all
+values of other kinds, on which only `<>` holds.
 """
 
 from __future__ import annotations
@@ -80,7 +83,7 @@ def _value(kind: Kind, cut: domain.Cut) -> Any:
     """The least value behind a cut."""
     if kind is Kind.DOUBLE:
         return -math.inf if cut == domain.BOTTOM else domain.double_of(cut[1])
-    return INT64.start if cut == domain.BOTTOM else cut[1]
+    return INT64.least if cut == domain.BOTTOM else cut[1]
 
 
 @dataclass(frozen=True)
@@ -92,14 +95,37 @@ class Cells:
     cuts: NDArray[Any] | pa.Array[Any]
     ordered: bool
     """Whether some comparison needs the order; for text, equality alone is looked up by hash."""
+    view: bool = False
+    """Whether the attribute has the type ANY, and these are the cells of its values of one kind."""
     _table: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     @property
+    def top(self) -> int:
+        """The last cell of values of the kind."""
+        return 2 * len(self.cuts)
+
+    @property
     def count(self) -> int:
-        return 2 * len(self.cuts) + 1
+        return self.top + 1 + self.view
 
     def of(self, column: Column) -> Ints:
         """The cell of every row, -1 where missing."""
+        if not self.view:
+            return self._of(column)
+        if column.any is None:  # the batch has no such column
+            return np.full(len(column), -1, np.int32)
+        view = column.any.view(self.kind)
+        found = self._of(view)
+        if view.other is not None:
+            found[view.other] = self.top + 1
+        if view.exact:
+            cuts = self.cuts.tolist()
+            for row, value in view.exact.items():
+                at = bisect_left(cuts, value)
+                found[row] = 2 * at + 1 if at < len(cuts) and cuts[at] == value else 2 * at
+        return found
+
+    def _of(self, column: Column) -> Ints:
         if not len(self.cuts):
             return np.where(column.defined, np.int32(0), np.int32(-1))
         if isinstance(self.cuts, np.ndarray):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from headgate.errors import BindingProblem, LanguageError, TypeProblem, UnknownName
 from headgate.language import ast
@@ -22,44 +21,28 @@ from headgate.predicates.types import Types
 from headgate.schema import Schema, Type
 
 
-@dataclass
-class Checked:
-    """What a check found: the problems, in the order of the text, and what the text teaches of an undeclared stream."""
-
-    problems: list[LanguageError] = field(default_factory=list)
-    learned: dict[ast.Path, Type | None] = field(default_factory=dict)
-
-
-def check_filter(body: Node, schema: Schema, catalogue: Catalogue) -> Checked:
-    checked = Checked()
+def check_filter(body: Node, schema: Schema, catalogue: Catalogue) -> list[LanguageError]:
+    """The problems of a filter, in the order of the text."""
 
     def lookup(node: ast.Attribute) -> Type | None:
         if node.scope:
             raise TypeProblem(f"{node.scope} has a meaning only inside a sequence", "write the attribute alone")
-        return checked.learned.get(node.path) or catalogue.attribute(schema, node.path)
+        return catalogue.attribute(schema, node.path)
 
-    def learn(node: ast.Attribute, found: Type) -> None:
-        checked.learned[node.path] = found
-
-    types = Types(lookup, None if schema.declared else learn)
+    types = Types(lookup)
     types.predicate(body)
-    checked.problems += types.problems
-    checked.problems += check_calls(body, catalogue)
-    checked.problems += check_variables(body)
-    for node in ast.walk(body):
-        if isinstance(node, ast.Duration):
-            checked.problems.append(
-                TypeProblem("DUR has a meaning only inside a sequence", "write SELECT ... FROM ...", at=node.at)
-            )
-        elif isinstance(node, ast.Attribute) and not schema.declared and not node.scope:
-            checked.learned.setdefault(node.path, catalogue.attribute(schema, node.path))
-    checked.problems.sort(key=lambda p: p.at)
-    return checked
+    problems = [*types.problems, *check_calls(body, catalogue), *check_variables(body)]
+    problems += [
+        TypeProblem("DUR has a meaning only inside a sequence", "write SELECT ... FROM ...", at=node.at)
+        for node in ast.walk(body)
+        if isinstance(node, ast.Duration)
+    ]
+    return sorted(problems, key=lambda p: p.at)
 
 
 def literals_fit(atoms: Iterable[Node], schema: Schema, catalogue: Catalogue) -> bool:
     """Whether atoms are right on a declared stream where atoms with other literals were."""
-    types = Types(lambda node: catalogue.attribute(schema, node.path), None)
+    types = Types(lambda node: catalogue.attribute(schema, node.path))
     for atom in atoms:
         types.predicate(atom)
     return not types.problems

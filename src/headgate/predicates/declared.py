@@ -8,14 +8,14 @@ from headgate.errors import DuplicateName, SchemaError, TypeProblem, UnknownName
 from headgate.language import ast
 from headgate.predicates.normal import fold
 from headgate.predicates.values import INT64
-from headgate.schema import Attribute, Kind, Schema, Type
+from headgate.schema import Attribute, Kind, Schema, Type, parse_type
 
 
 def declared(statement: ast.CreateStream) -> Schema:
     attributes: dict[ast.Path, Attribute] = {}
     for column in statement.columns:
         try:
-            kind = Type.parse(column.type)
+            kind = parse_type(column.type)
         except SchemaError as e:
             raise TypeProblem(e.message, e.hint, at=column.at + 1) from None
         if column.path in attributes:
@@ -32,8 +32,10 @@ def declared(statement: ast.CreateStream) -> Schema:
         raise TypeProblem(e.message, e.hint, at=statement.at) from None
 
 
-def _default(value: Any, kind: Type, column: ast.ColumnDefinition) -> Any:
+def _default(value: Any, kind: Type | None, column: ast.ColumnDefinition) -> Any:
     """The DEFAULT as a value of its column's type."""
+    if kind is None:
+        raise TypeProblem("an attribute of the type ANY has no DEFAULT", "declare its type", at=column.at)
     if isinstance(value, int) and kind.kind is not Kind.DOUBLE and value not in INT64:
         raise TypeProblem(f"the DEFAULT {value} is beyond 64 bits", "give a value of the column's type", at=column.at)
     types: dict[str, Any] = {"boolean": bool, "bigint": int, "double": (int, float), "string": str, "timestamp": int}

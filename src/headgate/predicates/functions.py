@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headgate.predicates import values
-from headgate.predicates.operands import Constant, Numbers, Operand, Words, of_values
+from headgate.predicates.operands import ByRows, Constant, Numbers, Operand, Typed, Words, as_kind, of_values
 from headgate.predicates.values import NUMBER, TEXT
 from headgate.schema import Kind, Type
 
@@ -29,11 +29,12 @@ class Function:
     takes: tuple[int, ...]
     result: Type | None
     row: Callable[..., Any]
-    columns: Callable[..., Operand] | None = None
+    columns: Callable[..., Typed] | None = None
     kernel: bool = False
 
-    def over(self, operands: Sequence[Operand]) -> Operand:
-        """The function of whole columns."""
+    def over(self, operands: Sequence[Operand]) -> Typed:
+        """The function of whole columns. Of an attribute of the type ANY it takes the values that it can."""
+        operands = [as_kind(o, values.VIEWS[kind]) for o, kind in zip(operands, self.takes, strict=True)]
         if all(isinstance(o, Constant) for o in operands):
             given = [o.value for o in operands if isinstance(o, Constant)]
             return Constant(None if None in given else self.row(*given))
@@ -51,8 +52,10 @@ class Function:
         return Numbers(words.look_up(looked_up.data, looked_up.data.dtype), words.known)
 
 
-def _absolute(a: Operand) -> Operand:
+def _absolute(a: Typed) -> Typed:
     assert isinstance(a, Numbers)
+    if a.exact:
+        raise ByRows
     return Numbers(np.abs(a.data), a.known if a.data.dtype.kind == "f" else a.known & (a.data != _LEAST))
 
 

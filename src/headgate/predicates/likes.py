@@ -31,13 +31,12 @@ class LikeShape:
 
 
 def like_shape(pattern: str, escape: str | None, fold: bool) -> LikeShape:
-    """ILIKE (`fold`) is LIKE between the lower case of both, so its shape is to be tested on the lower case."""
-    if fold:
-        pattern, escape = pattern.lower(), escape.lower() if escape else escape
+    """ILIKE (`fold`) is LIKE between `folded` texts, so its shape is to be tested on those."""
     pieces, literals, regex = [""], [""], [r"(?s)\A"]
     single = False
     for literal, c in _tokens(pattern, escape):
         if literal:
+            c = folded(c) if fold else c
             pieces[-1] += c
             literals[-1] += c
             regex.append(re2.escape(c))
@@ -66,6 +65,23 @@ def _tokens(pattern: str, escape: str | None) -> Iterator[tuple[bool, str]]:
         at += escaped
         yield escaped or pattern[at] not in "%_", pattern[at]
         at += 1
+
+
+class _SimpleFolding(dict[int, str]):
+    """Unicode's simple case folding: a code point for a code point, whatever stands beside it."""
+
+    def __missing__(self, code: int) -> str:
+        c = chr(code)
+        self[code] = one = next((f for f in (c.casefold(), c.lower()) if len(f) == 1), c)
+        return one
+
+
+_FOLDING = _SimpleFolding()
+
+
+def folded(text: str) -> str:
+    """A text without its case, as long as before."""
+    return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
 def in_order(text: AnyStr, pieces: Sequence[AnyStr]) -> bool:
@@ -115,4 +131,4 @@ def like_test(pattern: str, escape: str | None, fold: bool) -> Callable[[str], b
             test = lambda word: word.endswith(pieces[0])  # noqa: E731 - one of several alternatives side by side
         case _:
             test = lambda word: pieces[0] in word  # noqa: E731 - one of several alternatives side by side
-    return (lambda word: test(word.lower())) if fold else test
+    return (lambda word: test(folded(word))) if fold else test

@@ -12,7 +12,7 @@ from typing import Any
 from headgate.language import ast
 from headgate.language.ast import Node, Path
 from headgate.predicates.rows import Defaults, Values, compile_truth
-from headgate.schema import Schema
+from headgate.schema import Attribute, Instant, Kind, Schema
 
 MODES = ("null", "strict", "default", "total")
 
@@ -22,9 +22,16 @@ def logic(mode: str) -> str:
     return "default" if mode == "default" else "null"
 
 
-def defaults_of(schema: Iterable[Any]) -> Defaults:
+def defaults_of(schema: Iterable[Attribute]) -> Defaults:
     """The DEFAULTs of a stream, by path."""
-    return {a.path: a.default for a in schema if a.default is not None}
+    return {a.path: _default(a) for a in schema if a.default is not None}
+
+
+def _default(attribute: Attribute) -> Any:
+    """The DEFAULT of an attribute as a value with its kind."""
+    if attribute.type is None or attribute.type.kind is not Kind.TIMESTAMP or not isinstance(attribute.default, int):
+        return attribute.default
+    return Instant(attribute.default)
 
 
 def attributes_of(body: Node) -> tuple[Path, ...]:

@@ -54,10 +54,11 @@ NEVER = AnyOf(())
 _NULL = ast.Literal(None)
 
 
-def normalise(body: Node, missing: str, schema: Schema) -> Formula:
-    """The formula that is TRUE for an event exactly if the body, in its mode, matches it."""
+def normalise(body: Node, missing: str, schema: Schema, *, lists: bool = False) -> Formula:
+    """The formula that is TRUE for an event exactly if the body, in its mode, matches it. `lists`: attributes of the type
+    ANY may hold arrays; without it the formula is right for events in which none does."""
     default = missing == "default"
-    formula = _Push(schema, default).formula(body, True)
+    formula = _Push(schema, default, lists).formula(body, True)
     if missing == "total":
         return conjunction([formula, Complete()])
     present = tuple(Lit(ast.IsNull(ast.Attribute(path)), False) for path in demanded(missing, body, schema))
@@ -94,9 +95,10 @@ def _join(items: list[Formula], kind: type[All] | type[AnyOf], absorbing: Formul
 
 
 class _Push:
-    def __init__(self, schema: Schema, default: bool) -> None:
+    def __init__(self, schema: Schema, default: bool, lists: bool) -> None:
         self._schema = schema
         self._default = default
+        self._lists = lists
 
     def formula(self, node: Node, truth: bool) -> Formula:
         match node:
@@ -117,7 +119,7 @@ class _Push:
         operand = fold(operand)
         constants = [f for f in map(fold, items) if isinstance(f, ast.Literal) and f.value is not None]
         odd = any(isinstance(c.value, Hole) or c.value != c.value for c in constants)  # NaN is no cut of its own
-        plain = isinstance(operand, ast.Attribute) and not odd
+        plain = isinstance(operand, ast.Attribute) and not odd and len({values.kind(c.value) for c in constants}) == 1
         if not plain or len(constants) < 2 or len(constants) < len(items):
             return self.formula(ast.Or(tuple(ast.Compare("=", operand, item) for item in items)), truth)
         unique: dict[tuple[str, Any], ast.Literal] = {(type(c.value).__name__, c.value): c for c in constants}
@@ -166,16 +168,16 @@ class _Push:
         for below in ast.walk(node):
             if isinstance(below, ast.Attribute):
                 found = self._schema.get(below.path)
-                if found is not None and found.type is not None and found.type.array:
+                if self._lists if found is None or found.type is None else found.type.array:
                     return True
         return False
 
 
 def fold(node: Node) -> Node:
-    """An expression with its constant parts computed. Times and spans become whole numbers of microseconds."""
+    """An expression with its constant parts computed. Spans become whole numbers of microseconds."""
     match node:
         case ast.Instant(text) if isinstance(text, str):
-            return ast.Literal(instant(text))
+            return ast.Literal(values.Instant(instant(text)))
         case ast.Span(amount, unit) if not isinstance(amount, Hole):
             return ast.Literal(round(amount * ast.UNITS[unit]))
         case ast.Negate(operand):

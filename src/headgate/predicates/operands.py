@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 
 from headgate.columns import Column
 from headgate.predicates import values
+from headgate.schema import Instant, Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +40,7 @@ class Constant:
     """One value for every row; None is missing."""
 
     value: Any
+    other: ClassVar[Any] = None
 
     @property
     def known(self) -> Any:
@@ -47,10 +49,14 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """BIGINT, TIMESTAMP and lengths of time as int64, DOUBLE as float64, BOOLEAN as bool."""
+    """BIGINT, TIMESTAMP and lengths of time as int64, DOUBLE as float64, BOOLEAN as bool. Of a view of numbers, `exact`
+    has those that no double holds, by row; of any view, `other` says where there is a value of another kind."""
 
     data: NDArray[Any]
     known: Mask
+    instant: bool = False
+    exact: Mapping[int, Any] = field(default_factory=dict)
+    other: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +65,7 @@ class Words:
 
     codes: NDArray[np.int32]
     distinct: Sequence[Any]
+    other: Any = None
 
     @property
     def known(self) -> Mask:
@@ -79,18 +86,73 @@ class Words:
         return padded[self.codes]
 
 
-Operand = Constant | Numbers | Words
+Typed = Constant | Numbers | Words
+
+
+class ByRows(Exception):
+    """Columns cannot compute this exactly for the values of this batch; one row at a time can."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """An attribute of the type ANY. `rows` are the rows that it is read at; one past the end is a missing value."""
+
+    column: Column
+    rows: NDArray[np.int64] | None = None
+    other: ClassVar[Any] = None
+    _views: dict[Kind, Typed] = field(default_factory=dict, repr=False)
+
+    @property
+    def known(self) -> Mask:
+        defined = self.column.defined
+        return defined if self.rows is None else np.append(defined, False)[self.rows]
+
+    def has(self, kind: Kind) -> bool:
+        assert self.column.any is not None
+        return self.column.any.has(kind)
+
+    def of_kind(self, kind: Kind) -> Typed:
+        """Its values of one kind."""
+        found = self._views.get(kind)
+        if found is None:
+            assert self.column.any is not None
+            view = of_column(self.column.any.view(kind))
+            assert isinstance(view, Numbers | Words)
+            found = self._views[kind] = view if self.rows is None else taken(appended(view, [None]), self.rows)
+        return found
+
+
+Operand = Typed | Mixed
 
 
 def of_column(column: Column) -> Operand:
     """A scalar column."""
+    if column.any is not None:
+        return Mixed(column)
     if isinstance(column.values, np.ndarray):
-        return Numbers(column.values, column.defined)
+        instant = column.type.kind is Kind.TIMESTAMP
+        return Numbers(column.values, column.defined, instant, column.exact, column.other)
     codes, distinct = column.dictionary()
-    return Words(codes, distinct.to_pylist())
+    return Words(codes, distinct.to_pylist(), column.other)
 
 
-def of_values(found: Sequence[Any]) -> Operand:
+def kind_of(operand: Typed) -> Kind | None:
+    """The kind of an operand's values, named by the type of a view; None for NULL."""
+    if isinstance(operand, Words):
+        return Kind.BINARY if operand.distinct and isinstance(operand.distinct[0], bytes) else Kind.STRING
+    if isinstance(operand, Numbers):
+        return Kind.TIMESTAMP if operand.instant else Kind.BOOLEAN if operand.data.dtype.kind == "b" else Kind.DOUBLE
+    return values.view_of(operand.value)
+
+
+def as_kind(operand: Operand, kind: Kind) -> Typed:
+    """The values of one kind; missing where all are of another."""
+    if isinstance(operand, Mixed):
+        return operand.of_kind(kind)
+    return operand if kind_of(operand) in (None, kind) else Constant(None)
+
+
+def of_values(found: Sequence[Any]) -> Typed:
     """One row for each value; None is missing. For values that have no column, so their type is what they show."""
     kinds = {type(v) for v in found if v is not None}
     if not kinds:
@@ -98,7 +160,7 @@ def of_values(found: Sequence[Any]) -> Operand:
     if kinds & {str, bytes}:
         return appended(Words(np.empty(0, np.int32), []), found)
     dtype = np.float64 if float in kinds else np.bool_ if bool in kinds else np.int64
-    return appended(Numbers(np.empty(0, dtype), np.empty(0, np.bool_)), found)
+    return appended(Numbers(np.empty(0, dtype), np.empty(0, np.bool_), Instant in kinds), found)
 
 
 def appended(operand: Numbers | Words, more: Sequence[Any]) -> Numbers | Words:
@@ -107,18 +169,35 @@ def appended(operand: Numbers | Words, more: Sequence[Any]) -> Numbers | Words:
     if isinstance(operand, Words):
         codes = np.where(there, len(operand.distinct) - 1 + np.cumsum(there), -1).astype(np.int32)
         words = [*operand.distinct, *(v for v in more if v is not None)]
-        return Words(np.concatenate([operand.codes, codes]), words)
+        return Words(np.concatenate([operand.codes, codes]), words, _extended(operand.other, len(more)))
     data = np.array([0 if v is None else v for v in more], operand.data.dtype)
-    return Numbers(np.concatenate([operand.data, data]), np.concatenate([operand.known, there]))
+    known = np.concatenate([operand.known, there])
+    return replace(
+        operand, data=np.concatenate([operand.data, data]), known=known, other=_extended(operand.other, len(more))
+    )
 
 
+def _extended(other: Any, more: int) -> Any:
+    return None if other is None else np.append(other, np.zeros(more, np.bool_))
+
+
+@overload
+def taken(operand: Mixed, rows: NDArray[np.int64]) -> Mixed: ...
+@overload
+def taken(operand: Typed, rows: NDArray[np.int64]) -> Typed: ...
 def taken(operand: Operand, rows: NDArray[np.int64]) -> Operand:
-    if isinstance(operand, Numbers):
-        return Numbers(operand.data[rows], operand.known[rows])
-    return Words(operand.codes[rows], operand.distinct) if isinstance(operand, Words) else operand
+    if isinstance(operand, Constant):
+        return operand
+    if isinstance(operand, Mixed):
+        return Mixed(operand.column, rows if operand.rows is None else operand.rows[rows])
+    other = None if operand.other is None else operand.other[rows]
+    if isinstance(operand, Words):
+        return replace(operand, codes=operand.codes[rows], other=other)
+    exact = {new: operand.exact[old] for new, old in enumerate(rows.tolist()) if old in operand.exact}
+    return replace(operand, data=operand.data[rows], known=operand.known[rows], exact=exact, other=other)
 
 
-def filled(operand: Operand, default: Any) -> Operand:
+def filled(operand: Typed, default: Any) -> Typed:
     """With a default where the value is missing."""
     if isinstance(operand, Constant):
         return Constant(default) if operand.value is None else operand
@@ -129,12 +208,32 @@ def filled(operand: Operand, default: Any) -> Operand:
 # -- comparison
 
 
-def compared(op: str, a: Operand, b: Operand) -> Any:
+def compared(op: str, a: Typed, b: Typed) -> Any:
     """`a op b` where both are known: a mask, or one truth if both are constants."""
+    holds = _compared(op, a, b)
+    exact = [o.exact for o in (a, b) if isinstance(o, Numbers) and o.exact]
+    if exact:
+        holds = np.array(np.broadcast_to(holds, np.broadcast(a.known, b.known).shape))
+        for row in {row for found in exact for row in found}:
+            if np.ndim(a.known) == 0 or a.known[row]:
+                pair = _at(a, row), _at(b, row)
+                holds[row] = None not in pair and values.compare(op, *pair)
+    return holds
+
+
+def _at(operand: Typed, row: int) -> Any:
+    """The number of one row."""
+    if isinstance(operand, Constant):
+        return operand.value
+    assert isinstance(operand, Numbers)
+    return operand.exact.get(row, operand.data[row].item())
+
+
+def _compared(op: str, a: Typed, b: Typed) -> Any:
     if isinstance(a, Constant):
         if isinstance(b, Constant):
             return np.bool_(bool(a.known & b.known) and values.compare(op, a.value, b.value))
-        return compared(values.FLIPPED[op], b, a)
+        return _compared(values.FLIPPED[op], b, a)
     if isinstance(b, Constant) and b.value is None:
         return np.False_
     if isinstance(a, Words):
@@ -158,7 +257,7 @@ def compared(op: str, a: Operand, b: Operand) -> Any:
     return _ordered(op, _below(x, y), (x == y) | ((x != x) & (y != y)), _below(y, x))
 
 
-def _compare_words(op: str, a: Words, b: Operand) -> Any:
+def _compare_words(op: str, a: Words, b: Typed) -> Any:
     if isinstance(b, Words):
         place = {word: i for i, word in enumerate(sorted({*a.distinct, *b.distinct}))}
         ranks = (w.look_up([place[word] for word in w.distinct], np.int64) for w in (a, b))
@@ -221,6 +320,8 @@ def member(a: Numbers | Words, items: Sequence[Any]) -> Any:
         return a.look_up([word in wanted for word in a.distinct])
     if a.data.dtype.kind == "b":
         return np.isin(a.data, [v for v in items if isinstance(v, bool)])
+    if a.exact:
+        return reduce(np.logical_or, (compared("=", a, Constant(item)) for item in items))
     if a.data.dtype.kind == "f":
         found = np.isin(a.data, [float(v) for v in items if isinstance(v, float) or _neighbours(v)[0] == v])
         return found | (a.data != a.data) if any(v != v for v in items) else found
@@ -231,7 +332,7 @@ def member(a: Numbers | Words, items: Sequence[Any]) -> Any:
 # -- text tests
 
 
-def tested(test: Callable[..., bool], *operands: Operand) -> Any:
+def tested(test: Callable[..., bool], *operands: Typed) -> Any:
     """A test of one or two operands where they are known: once for each distinct value, or pair of values."""
     if any(isinstance(o, Constant) and o.value is None for o in operands):
         return np.False_

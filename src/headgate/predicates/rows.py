@@ -4,8 +4,9 @@ A row is whatever holds values: an event, what a run of a sequence knows, the va
 bound. Truth is True, False or None for UNKNOWN (docs/semantics.md, section 2). In `default` mode, which is two-valued, what
 is missing becomes its DEFAULT, else OMEGA.
 
-The type check has made sure that typed operands fit each other. A variable has no type: an atom with a variable looks at
-the kinds of the values, and where these do not fit it is UNKNOWN, as if a value were missing; nothing raises.
+Every value has a kind, and what an operator, function or test cannot take is missing; nothing raises. Values of different
+kinds are different and have no order (section 8). Only in an atom with a variable of operators or graphs a comparison of
+different kinds is UNKNOWN.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from headgate.language.ast import Node, Path
 from headgate.predicates import tests, values
 from headgate.predicates.functions import FUNCTIONS
 from headgate.predicates.times import instant
-from headgate.predicates.values import NUMBER, OMEGA, Instant, kind
+from headgate.predicates.values import NUMBER, OMEGA, ORDERED, Instant, flat, is_missing, kind, plain
 
 
 class Row(Protocol):
@@ -63,20 +64,18 @@ class Values:
 Truth = Callable[[Row], bool | None]
 Value = Callable[[Row], Any]
 Defaults = Mapping[Path, Any]
-Times = Callable[[Path], bool]
-"""Whether an attribute is a TIMESTAMP."""
 
 
-def compile_truth(node: Node, defaults: Defaults | None = None, is_time: Times | None = None) -> Truth:
-    """A condition as a function. `defaults` are given in `default` mode: the DEFAULTs by path. `is_time` is needed where
-    attributes meet variables."""
-    return _Typed(defaults, is_time).truth(node)
+def compile_truth(node: Node, defaults: Defaults | None = None) -> Truth:
+    """A condition as a function. `defaults` are given in `default` mode: the DEFAULTs by path."""
+    return _Conditions(defaults).truth(node)
 
 
 def compile_value(node: Node, defaults: Defaults | None = None) -> Value:
     """An expression as a function; it gives None, in `default` mode OMEGA, where there is no value. A condition gives
-    its truth."""
-    return _Typed(defaults, None).value(node)
+    its truth, an attribute its value as it came."""
+    conditions = _Conditions(defaults)
+    return conditions.own(node.path) if isinstance(node, ast.Attribute) else conditions.value(node)
 
 
 def all_of(parts: Sequence[Truth]) -> Truth:
@@ -124,12 +123,11 @@ class _Element:
         return self._element if path == self._path else self._row.attribute(path)
 
 
-class _Typed:
-    """Compiles what has types."""
+class _Conditions:
+    """Compiles conditions and expressions, in one mode."""
 
-    def __init__(self, defaults: Defaults | None, is_time: Times | None) -> None:
+    def __init__(self, defaults: Defaults | None) -> None:
         self._defaults = defaults
-        self._is_time = is_time
         self._missing = None if defaults is None else OMEGA
         self._unknown = None if defaults is None else False
 
@@ -159,8 +157,8 @@ class _Typed:
     def _quantified(self, node: Node) -> Truth:
         """ANY over the elements of an ARRAY, ALL under ALL(...); the atom itself where there is none."""
         below = list(ast.walk(node))
-        untyped = any(isinstance(n, ast.Variable) for n in below)
-        atom = (_Untyped(self._defaults, self._is_time) if untyped else self).atom(node)
+        variables = any(isinstance(n, ast.Variable) for n in below)
+        atom = (_WithVariables(self._defaults) if variables else self).atom(node)
         every = {n.attribute.path for n in below if isinstance(n, ast.Every)}
         paths = list(dict.fromkeys(n.path for n in below if isinstance(n, ast.Attribute)))
         if not paths:
@@ -172,9 +170,9 @@ class _Typed:
                 elements = row.attribute(path)
                 if elements is None and defaults is not None:
                     elements = defaults.get(path)
-                if isinstance(elements, list | tuple):
+                if not isinstance(elements, _SCALARS) and isinstance(found := plain(elements), list):
                     # A missing element is not the missing attribute: the DEFAULT does not stand for it.
-                    truths = [atom(_Element(row, path, missing if e is None else e)) for e in elements]
+                    truths = [holds(_Element(row, path, missing if e is None else e)) for e in flat(found)]
                     decisive = path not in every
                     return decisive if decisive in truths else None if None in truths else not decisive
             return atom(row)
@@ -199,25 +197,37 @@ class _Typed:
         return self._bare(self.value(node))
 
     def _compare(self, op: str, left: Value, right: Value) -> Truth:
+        unknown, different = self._unknown, self._different(op)
+
         def holds(row: Row) -> bool | None:
             a, b = left(row), right(row)
             if a is OMEGA or b is OMEGA:
                 return op == ("=" if a is b else "<>")
-            return None if a is None or b is None else values.compare(op, a, b)
+            if a is None or b is None:
+                return unknown
+            wanted = kind(a)
+            if wanted is None or wanted != kind(b):
+                return different
+            return values.compare(op, a, b) if wanted in ORDERED or op in ("=", "<>") else unknown
 
         return holds
 
+    def _different(self, op: str) -> bool | None:
+        """The truth of a comparison of values of different kinds."""
+        return op == "<>" if op in ("=", "<>") else self._unknown
+
     def _test(self, test: Callable[..., bool], operands: Sequence[Value]) -> Truth:
+        unknown = self._unknown
+
         def holds(row: Row) -> bool | None:
             given = [operand(row) for operand in operands]
-            if any(v is OMEGA for v in given):
-                return False
-            return None if any(v is None for v in given) else test(*given)
+            return test(*given) if all(isinstance(v, str) for v in given) else unknown
 
         return holds
 
     def _bare(self, value: Value) -> Truth:
-        return self._test(bool, [value])
+        unknown = self._unknown
+        return lambda row: v if isinstance(v := value(row), bool) else unknown
 
     # -- expressions
 
@@ -227,7 +237,7 @@ class _Typed:
                 constant = self._missing if literal is None else literal
                 return lambda _: constant
             case ast.Instant(text):
-                moment = self._moment(instant(text))
+                moment = Instant(instant(text))
                 return lambda _: moment
             case ast.Span(amount, unit):
                 length = round(amount * ast.UNITS[unit])
@@ -248,77 +258,19 @@ class _Typed:
                 return self._compute(entry.row, entry.takes, operands)
         return self.truth(node)
 
-    def _moment(self, microseconds: int) -> int:
-        return microseconds
-
     def _attribute(self, path: Path) -> Value:
-        if self._defaults is None:
-            return lambda row: row.attribute(path)
-        default = self._defaults.get(path)
-        instead = OMEGA if default is None else default
-        return lambda row: instead if (v := row.attribute(path)) is None else v
+        instead = self._instead(path)
+        return lambda row: instead if (v := plain(row.attribute(path))) is None else v
 
-    def _calculate(self, op: str, left: Value, right: Value) -> Value:
-        missing = self._missing
+    def own(self, path: Path) -> Value:
+        """The value of an attribute as it came."""
+        instead = self._instead(path)
+        return lambda row: instead if is_missing(v := row.attribute(path)) else v
 
-        def computed(row: Row) -> Any:
-            a, b = left(row), right(row)
-            if a is missing or b is missing:
-                return missing
-            return missing if (result := values.arithmetic(op, a, b)) is None else result
-
-        return computed
-
-    def _compute(self, f: Callable[..., Any], kinds: Sequence[int], operands: Sequence[Node]) -> Value:
-        parts, missing = [self.value(o) for o in operands], self._missing
-
-        def computed(row: Row) -> Any:
-            given = [part(row) for part in parts]
-            if any(v is missing for v in given):
-                return missing
-            return missing if (result := f(*given)) is None else result
-
-        return computed
-
-
-class _Untyped(_Typed):
-    """Compiles an atom with variables, whose kinds are known when their values are."""
-
-    def _moment(self, microseconds: int) -> int:
-        return Instant(microseconds)
-
-    def _attribute(self, path: Path) -> Value:
-        read = super()._attribute(path)
-        if self._is_time is None or not self._is_time(path):
-            return read
-        return lambda row: Instant(v) if isinstance(v := read(row), int) else v
-
-    def _compare(self, op: str, left: Value, right: Value) -> Truth:
-        unknown = self._unknown
-
-        def holds(row: Row) -> bool | None:
-            a, b = left(row), right(row)
-            if a is OMEGA or b is OMEGA:
-                return op == ("=" if a is b else "<>")
-            if a is None or b is None:
-                return unknown
-            wanted = kind(a)
-            return values.compare(op, a, b) if wanted is not None and wanted == kind(b) else unknown
-
-        return holds
-
-    def _test(self, test: Callable[..., bool], operands: Sequence[Value]) -> Truth:
-        unknown = self._unknown
-
-        def holds(row: Row) -> bool | None:
-            given = [operand(row) for operand in operands]
-            return test(*given) if all(isinstance(v, str) for v in given) else unknown
-
-        return holds
-
-    def _bare(self, value: Value) -> Truth:
-        unknown = self._unknown
-        return lambda row: v if isinstance(v := value(row), bool) else unknown
+    def _instead(self, path: Path) -> Any:
+        """What stands for a missing attribute."""
+        default = None if self._defaults is None else self._defaults.get(path)
+        return self._missing if default is None else default
 
     def _calculate(self, op: str, left: Value, right: Value) -> Value:
         missing = self._missing
@@ -343,4 +295,13 @@ class _Untyped(_Typed):
         return computed
 
 
+class _WithVariables(_Conditions):
+    """Compiles an atom with variables of operators or graphs: what cannot be compared is UNKNOWN."""
+
+    def _different(self, op: str) -> bool | None:
+        return self._unknown
+
+
 _CALCULABLE = (NUMBER, values.INSTANT)
+_SCALARS = (int, float, str, bytes)
+"""Types of values that are no arrays, as most are."""

@@ -1,10 +1,8 @@
 """Types of expressions: what may be compared with what.
 
 The checker collects every problem of a text instead of stopping at the first, so that a user fixes a script in one go.
-An attribute of an undeclared stream starts without a type and takes the one that the whole text tells, by unification:
-attributes that are compared with each other have one type, and the first use that demands one (numbers DOUBLE, texts
-STRING and so on) gives it to all of them. A use that demands another is an error there. A comparison that finds no type
-waits until everything has been read.
+An attribute of the type ANY, as all are of a stream that nobody declared, may be used as a value of any kind, and of
+several kinds in one text: what it holds is known when an event does.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ from headgate.language.ast import Node
 from headgate.predicates.functions import FUNCTIONS
 from headgate.predicates.tests import TESTS
 from headgate.predicates.times import instant
-from headgate.predicates.values import NUMBER
-from headgate.schema import Kind, Path, Type
+from headgate.predicates.values import INT64, NUMBER
+from headgate.schema import Kind, Type
 
 
 class Special(Enum):
@@ -40,49 +38,25 @@ BOOLEAN, BIGINT, DOUBLE, STRING, TIMESTAMP = (
 )
 _NUMBERS = (Kind.BIGINT, Kind.DOUBLE)
 _UNORDERED = (Kind.BOOLEAN, Kind.BINARY)
-_INT64 = range(-(2**63), 2**63)
 _CONDITIONS = (
     ast.And, ast.Or, ast.Not, ast.Compare, ast.Between, ast.In, ast.Test, ast.IsNull,
     ast.Call, ast.Graph,
 )  # fmt: skip
 
 Lookup = Callable[[ast.Attribute], Type | None]
-"""The type of an attribute, or None where the stream is undeclared and nothing has fixed it yet; raises if unknown."""
-Learn = Callable[[ast.Attribute, Type], None]
-"""Notes the type that a use demands of an attribute without one."""
-_Key = tuple[str, Path]
+"""The type of an attribute, None for ANY; raises if it is unknown."""
 
 
 class Types:
-    """Checks expressions. `learn` makes attributes without a type take one; without it they are any value."""
+    """Checks expressions."""
 
-    def __init__(self, lookup: Lookup, learn: Learn | None = None) -> None:
+    def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
-        self._learn = learn
-        self._problems: list[LanguageError] = []
-        self._alike: dict[_Key, _Key] = {}
-        """Attributes that must have one type, as a forest: each points towards the root of its set."""
-        self._told: dict[_Key, Type] = {}
-        """The type of a set, by its root."""
-        self._waiting: list[tuple[list[Node], bool]] = []
-        """Comparisons of which nothing has told the type yet, and whether they need an order."""
-
-    @property
-    def problems(self) -> list[LanguageError]:
+        self.problems: list[LanguageError] = []
         """What is wrong with everything read so far."""
-        waiting, self._waiting = self._waiting, []
-        for nodes, ordered in waiting:
-            self._same(nodes, ordered=ordered)
-        for nodes, _ in self._waiting:
-            untyped = next(n for n in map(_attribute_of, nodes) if n is not None)
-            self.problem(
-                f"nothing tells the type of {_name(untyped)}", "declare the stream with CREATE STREAM", untyped
-            )
-        self._waiting = []
-        return self._problems
 
     def problem(self, message: str, hint: str, node: Node) -> None:
-        self._problems.append(TypeProblem(message, hint, at=node.at))
+        self.problems.append(TypeProblem(message, hint, at=node.at))
 
     # -- predicates
 
@@ -95,12 +69,12 @@ class Types:
             case ast.Not(operand):
                 self.predicate(operand)
             case _:
-                found = self.value(node, wanted=BOOLEAN)
+                found = self.value(node)
                 if found not in (Special.PREDICATE, Special.NULL, Special.ANY) and not _is(found, Kind.BOOLEAN):
                     self.problem(f"this is {_a(found)}, not a condition", "compare it with something", node)
 
-    def value(self, node: Node, wanted: Type | None = None) -> ExpressionType:
-        """The type of an expression. An attribute without a type takes `wanted`."""
+    def value(self, node: Node) -> ExpressionType:
+        """The type of an expression."""
         match node:
             case ast.Literal(value):
                 return _literal(value)
@@ -108,9 +82,9 @@ class Types:
                 self._instant(text, node)
                 return TIMESTAMP
             case ast.Attribute():
-                return self._attribute(node, wanted)
+                return self._attribute(node)
             case ast.Every(attribute):
-                return self._every(attribute, wanted)
+                return self._every(attribute)
             case ast.Span(amount, unit):
                 if isinstance(amount, int | float) and not abs(amount * ast.UNITS[unit]) < 2**63:
                     self.problem("this length of time is beyond 64 bits of microseconds", "", node)
@@ -131,7 +105,11 @@ class Types:
                 self._same([operand, low, high], ordered=True)
                 self._one_array(node)
             case ast.In(operand, items):
-                self._same([operand, *items], ordered=False)
+                if self.value(operand) is Special.ANY:
+                    for item in items:
+                        self._same([item], ordered=False)
+                else:
+                    self._same([operand, *items], ordered=False)
                 self._one_array(node)
             case ast.Test():
                 self._test(node)
@@ -156,46 +134,22 @@ class Types:
 
     # -- leaves
 
-    def _attribute(self, node: ast.Attribute, wanted: Type | None) -> ExpressionType:
+    def _attribute(self, node: ast.Attribute) -> ExpressionType:
         try:
-            found = self._type_of(node)
-            if found is None and wanted is not None and self._learn is not None:
-                self._learn(node, wanted)
-                self._told[self._root(node)] = wanted.element
-                return wanted
+            found = self._lookup(node)
         except LanguageError as problem:
             problem.at = node.at
-            self._problems.append(problem)
+            self.problems.append(problem)
             return Special.ANY
         return Special.ANY if found is None else found
 
-    def _type_of(self, node: ast.Attribute) -> Type | None:
-        """The type of an attribute: its own, or that of an attribute it must be like."""
-        found = self._lookup(node)
-        if found is None and self._learn is not None:
-            found = self._told.get(self._root(node))
-            if found is not None:
-                self._learn(node, found)
-        return found
-
-    def _root(self, node: ast.Attribute) -> _Key:
-        key = (node.scope, node.path)
-        while (above := self._alike.get(key, key)) != key:
-            self._alike[key] = self._alike.get(above, above)  # halves the way for the next one
-            key = above
-        return key
-
-    def _unite(self, nodes: list[ast.Attribute]) -> None:
-        for node in nodes[1:]:
-            self._alike[self._root(node)] = self._root(nodes[0])
-
     def _graph_column(self, column: ast.Attribute) -> None:
-        found = self._attribute(column, Type(Kind.GRAPH))
+        found = self._attribute(column)
         if isinstance(found, Type) and found != Type(Kind.GRAPH):
             self.problem(f"GRAPH needs a GRAPH column, this is {found}", "", column)
 
-    def _every(self, attribute: ast.Attribute, wanted: Type | None) -> ExpressionType:
-        found = self._attribute(attribute, Type(wanted.kind, array=True) if wanted else None)
+    def _every(self, attribute: ast.Attribute) -> ExpressionType:
+        found = self._attribute(attribute)
         if isinstance(found, Type) and not found.array:
             self.problem(f"ALL needs an ARRAY, {_name(attribute)} is {_a(found)}", "leave ALL away", attribute)
         return found
@@ -218,18 +172,18 @@ class Types:
     # -- arithmetic
 
     def _number(self, node: Node, sign: str) -> ExpressionType:
-        return self._as_number(self.value(node, wanted=DOUBLE), node, sign)
+        return self._as_number(self.value(node), node, sign)
 
     def _as_number(self, found: ExpressionType, node: Node, sign: str) -> ExpressionType:
         if found in (Special.ANY, Special.NULL, Special.SPAN) or _is(found, *_NUMBERS):
-            if isinstance(node, ast.Literal) and isinstance(node.value, int) and node.value not in _INT64:
+            if isinstance(node, ast.Literal) and isinstance(node.value, int) and node.value not in INT64:
                 self.problem(f"{node.value} is beyond BIGINT", "write it with a decimal point", node)
             return found
         self.problem(f"{sign} needs numbers, this is {_a(found)}", "", node)
         return Special.ANY
 
     def _arithmetic(self, node: ast.Arithmetic) -> ExpressionType:
-        left, right = self.value(node.left, wanted=DOUBLE), self.value(node.right, wanted=DOUBLE)
+        left, right = self.value(node.left), self.value(node.right)
         times = (_is(left, Kind.TIMESTAMP), _is(right, Kind.TIMESTAMP))
         if node.op == "-" and all(times):
             return Special.SPAN
@@ -238,9 +192,9 @@ class Types:
         ):
             return TIMESTAMP
         left, right = self._as_number(left, node.left, node.op), self._as_number(right, node.right, node.op)
+        if Special.ANY in (left, right) and node.op != "/":
+            return Special.ANY  # a whole number, a double, a time or a length of time
         if Special.SPAN in (left, right):
-            if Special.ANY in (left, right) and node.op in "+-":
-                return Special.ANY  # a variable may hold a time or a length of time
             return DOUBLE if node.op == "/" else Special.SPAN
         if node.op != "/" and _is(left, Kind.BIGINT) and _is(right, Kind.BIGINT):
             return BIGINT
@@ -265,14 +219,13 @@ class Types:
 
     def _same(self, nodes: list[Node], *, ordered: bool) -> None:
         """All nodes must be comparable with the first that has a type."""
-        before = len(self._problems)
+        before = len(self.problems)
         for node in nodes:
             if isinstance(node, _CONDITIONS):
                 self.problem("a condition cannot be compared", "join conditions with AND and OR", node)
                 return
-        wanted = next((t for t in map(self._peek, nodes) if t is not None), None)
-        types = [self.value(n, wanted=wanted) for n in nodes]
-        if len(self._problems) > before:
+        types = [self.value(n) for n in nodes]
+        if len(self.problems) > before:
             return
         first = None
         for node, found in zip(nodes, types, strict=True):
@@ -288,38 +241,6 @@ class Types:
                 return
         if ordered and isinstance(first, Type) and first.kind in _UNORDERED:
             self.problem(f"{first.kind.value.upper()} has no order", "use = or <>", nodes[0])
-        if first is None and self._learn is not None:
-            self._wait(nodes, types, ordered=ordered)
-
-    def _wait(self, nodes: list[Node], types: list[ExpressionType], *, ordered: bool) -> None:
-        """Attributes of a comparison that tells no type. One against NULL needs none, nor does one against a variable,
-        which is compared row by row."""
-        untyped = [a for a in map(_attribute_of, nodes) if a is not None]
-        if any(isinstance(n, ast.Variable) for n in nodes) or not untyped:
-            return
-        if Special.NULL in types and len({(a.scope, a.path) for a in untyped}) == 1:
-            return
-        # Under ALL stands an ARRAY: what it is compared with tells the type of its elements, once that is known.
-        self._unite([n for n in nodes if isinstance(n, ast.Attribute)])
-        self._waiting.append((nodes, ordered))
-
-    def _peek(self, node: Node) -> Type | None:
-        """The type a node brings by itself, which its untyped partners then take. Of a length of time: a number."""
-        attribute = _attribute_of(node)
-        if attribute is not None:
-            try:
-                found = self._type_of(attribute)
-            except LanguageError:
-                return None
-            return None if found is None else found.element
-        if any(isinstance(below, _CONDITIONS) for below in ast.walk(node)):
-            return None  # wrong anyway; looking into it twice at every level would take exponential time
-        kept, self._problems = self._problems, []
-        found_type = self.value(node)
-        self._problems = kept
-        if isinstance(found_type, Type):
-            return DOUBLE if found_type.kind is Kind.BIGINT else found_type.element
-        return DOUBLE if found_type is Special.SPAN else None
 
     def _one_array(self, node: Node) -> None:
         """One ARRAY attribute an atom: the quantifier encloses the whole of it."""
@@ -331,7 +252,7 @@ class Types:
                 arrays.setdefault((below.attribute.path, below.attribute.scope, True), below)
             elif isinstance(below, ast.Attribute) and id(below) not in inside:
                 try:
-                    found = self._type_of(below)
+                    found = self._lookup(below)
                 except LanguageError:
                     return
                 if found is not None and found.array:
@@ -343,7 +264,7 @@ class Types:
     # -- texts
 
     def _text(self, node: Node, what: str) -> None:
-        found = self.value(node, wanted=STRING)
+        found = self.value(node)
         if found not in (Special.ANY, Special.NULL) and not _is(found, Kind.STRING):
             self.problem(f"{what} works on text, this is {_a(found)}", "", node)
 
@@ -369,12 +290,6 @@ class Types:
             wrong = entry.check(*patterns)
             if wrong is not None:
                 self.problem(*wrong, node.operands[1])
-
-
-def _attribute_of(node: Node) -> ast.Attribute | None:
-    """The attribute that stands on one side of a comparison by itself, or under ALL."""
-    inner = node.attribute if isinstance(node, ast.Every) else node
-    return inner if isinstance(inner, ast.Attribute) else None
 
 
 def _literal(value: object) -> ExpressionType:

@@ -1,30 +1,40 @@
 """What arithmetic and comparison mean on single values (docs/semantics.md, section 1).
 
-None is a missing value here, and the result of what cannot be computed. BIGINT is int, DOUBLE float, TIMESTAMP int
-microseconds. Where no schema tells the type of a value (variables of operators and graphs), the value itself does:
-`kind` tells a text from a number, and `Instant` is a time that must not be taken for one. `oracle/values.py` is the plain
-twin.
+None is a missing value here, and the result of what cannot be computed. BIGINT is int, DOUBLE float, TIMESTAMP an
+`Instant`. A value has a kind, and values of different kinds are different and have no order (section 8). Where no type
+says what a value is (attributes of the type ANY, variables of operators and graphs), `plain` brings it into one of these
+forms and `kind` tells its kind. `oracle/values.py` is the plain twin.
 """
 
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
-from headgate.predicates.times import instant_text
+import numpy as np
 
-INT64 = range(-(2**63), 2**63)
+from headgate.predicates.times import instant_text
+from headgate.schema import Instant as Instant
+from headgate.schema import Kind
+
+
+class _Int64:
+    """The whole numbers of 64 bits. A `range` would try one after the other where a number is of a subclass of int."""
+
+    least = -(2**63)
+
+    def __contains__(self, number: int) -> bool:
+        return self.least <= number < -self.least
+
+
+INT64 = _Int64()
 FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """`c op x` is `x FLIPPED[op] c`."""
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 """Where both operands are there, NOT `x op c` is `x NEGATED[op] c`: the order is total, NaN included."""
-
-
-class Instant(int):
-    """Microseconds since 1970 in UTC, where nothing but the value itself tells that it is a time."""
-
-    __slots__ = ()
 
 
 class Omega:
@@ -49,9 +59,101 @@ OPAQUE = Opaque()
 BOOLEAN, NUMBER, TEXT, BYTES, INSTANT, ARRAY, OBJECT = range(7)
 """The kinds of values. Values of different kinds cannot be compared."""
 _KINDS = {
-    bool: BOOLEAN, int: NUMBER, float: NUMBER, str: TEXT, bytes: BYTES, Instant: INSTANT, list: ARRAY, tuple: ARRAY,
-    dict: OBJECT,
+    bool: BOOLEAN, int: NUMBER, float: NUMBER, Decimal: NUMBER, str: TEXT, bytes: BYTES, Instant: INSTANT, list: ARRAY,
+    tuple: ARRAY, dict: OBJECT,
 }  # fmt: skip
+ORDERED = (NUMBER, TEXT, INSTANT)
+"""The kinds that have an order."""
+VIEWS: dict[int, Kind] = {
+    BOOLEAN: Kind.BOOLEAN, NUMBER: Kind.DOUBLE, TEXT: Kind.STRING, INSTANT: Kind.TIMESTAMP, BYTES: Kind.BINARY
+}  # fmt: skip
+"""The kinds that a column can hold, each with the type of the column."""
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all arithmetic here is in UTC, without zones
+_DAY = 86_400_000_000
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def is_missing(value: object) -> bool:
+    """None, and what pandas and NumPy put in its place. A float NaN is a value."""
+    if value is None:
+        return True
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
+    return type(value).__name__ in ("NaTType", "NAType") and type(value).__module__.startswith("pandas")
+
+
+def plain(value: Any) -> Any:
+    """A value as conditions know it, whatever Python type it came in; OPAQUE if it has no kind."""
+    kind = type(value)
+    if value is None or kind in (int, float, bool, bytes, Instant, dict, list):
+        return value
+    if kind is str:
+        return value if _is_unicode(value) else OPAQUE
+    if is_missing(value):
+        return None
+    if isinstance(value, np.datetime64):
+        moment = numpy_instant(value)
+        return Instant(moment) if moment in INT64 else OPAQUE
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, np.ndarray | tuple):
+        return list(value)
+    if isinstance(value, date):
+        return _instant(value)
+    if isinstance(value, Decimal):
+        return value if value.is_finite() else float("nan" if value.is_nan() else value)
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    for base, exact in _EXACTLY:
+        if isinstance(value, base):
+            return plain(exact(value))
+    return dict(value) if isinstance(value, Mapping) else OPAQUE
+
+
+_EXACTLY: tuple[tuple[type, Any], ...] = (
+    (str, str.__str__), (int, int.__int__), (float, float.__float__), (bytes, bytes.__bytes__), (list, list.copy)
+)  # fmt: skip
+"""How a value of a subclass becomes one of the class; the methods of the subclass are not asked."""
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def numpy_instant(value: np.datetime64) -> int:
+    """Microseconds since 1970, which may be more than 64 bits hold."""
+    unit, count = np.datetime_data(value.dtype)
+    nanoseconds = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}.get(unit)
+    if nanoseconds is None:
+        return int(value.astype("datetime64[us]").astype(np.int64))
+    return int(value.astype(np.int64)) * count * nanoseconds // 1000
+
+
+def _instant(value: date) -> Instant:
+    """A date is its midnight; a datetime without a zone is UTC. A pandas Timestamp is a datetime."""
+    if not isinstance(value, datetime):
+        return Instant((value.toordinal() - _EPOCH.toordinal()) * _DAY)
+    moment = datetime(value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)  # noqa: DTZ001 - in UTC
+    return Instant((moment - _EPOCH) // _MICROSECOND - (value.utcoffset() or timedelta(0)) // _MICROSECOND)
+
+
+def flat(elements: Any) -> list[Any]:
+    """The elements of an array; those of an array inside it stand in its place."""
+    found: list[Any] = []
+    stack = [iter(elements)]
+    while stack:
+        for element in stack[-1]:
+            inner = plain(element)
+            if isinstance(inner, list):
+                stack.append(iter(inner))
+                break
+            found.append(inner)
+        else:
+            stack.pop()
+    return found
 
 
 def written(value: Any) -> Any:
@@ -69,6 +171,12 @@ def written(value: Any) -> Any:
 def kind(value: object) -> int | None:
     """The kind of a value; None for what cannot be compared with anything, not even with itself."""
     return _KINDS.get(type(value))
+
+
+def view_of(value: object) -> Kind | None:
+    """The type of a column that holds values of the value's kind; None for arrays, objects and what has no kind."""
+    found = kind(value)
+    return None if found is None else VIEWS.get(found)
 
 
 def same(a: Any, b: Any) -> bool:

@@ -21,6 +21,7 @@ from headgate.results import QUARANTINED, Problem, described
 from headgate.runtime.quarantine import culprits
 from headgate.runtime.rows import SequenceMatches, shown
 from headgate.runtime.stateful.pages import EventIds, Page, Pages, decode
+from headgate.sequences.arrivals import Until
 from headgate.sequences.engine import Index, Session
 from headgate.sequences.memory import Lists
 from headgate.sequences.tables import ALIVE, Ints
@@ -62,7 +63,7 @@ class Fed:
 def feed(
     session: Session,
     batches: Sequence[Batch],
-    until: int | None,
+    until: Until | None,
     without: Without,
     restore: Restore,
     *,
@@ -76,7 +77,7 @@ def feed(
         return _Search(session.index, batches, until, without, restore, listing).fed()
 
 
-def _feed(session: Session, batches: Iterable[Batch], until: int | None, listing: bool) -> Fed:
+def _feed(session: Session, batches: Iterable[Batch], until: Until | None, listing: bool) -> Fed:
     given = list(batches)
     matches = session.feed([b.columns for b in given], until, [b.decided for b in given])
     table = matches.to_arrow() if listing else None
@@ -89,7 +90,7 @@ class _Search:
         self,
         index: Index,
         batches: Sequence[Batch],
-        until: int | None,
+        until: Until | None,
         without: Without,
         restore: Restore,
         listing: bool,
@@ -234,11 +235,11 @@ class Sequences:
         self.session = index.session()
         self._earlier: Session | None = None
         """None: nothing had been fed."""
-        self._since: list[tuple[list[Batch], int | None]] = []
+        self._since: list[tuple[list[Batch], Until | None]] = []
         self._events = 0
         self._aside: set[str] = set()
 
-    def feed(self, batches: Sequence[Columns], until: int | None, *, listing: bool) -> Fed:
+    def feed(self, batches: Sequence[Columns], until: Until | None, *, listing: bool) -> Fed:
         tables = self.session.tables
         size = sum(table.memory.size + int(table.runs.scalars[ALIVE]) for table in tables)
         if self._events > SLACK + size or len(self._since) >= MOST_BATCHES:

@@ -17,7 +17,6 @@ from headgate.language.ast import Path
 from headgate.language.catalogue import Catalogue
 from headgate.language.parser import parse_tokens
 from headgate.language.tokens import Tokens
-from headgate.schema import Type
 from headgate.sequences.engine import Index
 from headgate.sequences.publish_levels import Levels, Subscription
 from headgate.sequences.scopes import check_pattern
@@ -37,10 +36,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class AdmittedPattern:
-    """A pattern that builds, and what it teaches of undeclared streams."""
+    """A pattern that builds, and the attributes of undeclared streams that it speaks of."""
 
     spine: Spine
-    learned: Mapping[str, Mapping[Path, Type | None]]
+    mentioned: Mapping[str, Iterable[Path]]
 
 
 class PatternAdmission:
@@ -69,9 +68,9 @@ class PatternAdmission:
     def forget(self) -> None:
         """A definition changed."""
         self._built.clear()
-        self._learned()
+        self._changed()
 
-    def _learned(self) -> None:
+    def _changed(self) -> None:
         """The catalogue is another; what was built would build again."""
         self._shapes.clear()
         self._maker = None
@@ -90,9 +89,9 @@ class PatternAdmission:
         if keys and self._built.issuperset(keys):
             return
         admitted = self._admitted(tokens, missing, name)
-        for stream, learned in admitted.learned.items():
-            self._catalogue.learn(stream, dict(learned))
-            self._learned()
+        for stream, paths in admitted.mentioned.items():
+            self._catalogue.mention(stream, paths)
+            self._changed()
         publish = admitted.spine.publish
         if publish is not None:
             self._catalogue.streams[publish] = admitted.spine.schema
@@ -117,10 +116,10 @@ class PatternAdmission:
             hint = "PUBLISH under a name of its own"
             raise tokens.error(DuplicateName(f"there is a stream {publish} already", hint, at=_publish(tokens)))
         trial = self._catalogue
-        if scoped.learned or publish is not None:
+        if scoped.mentioned or publish is not None:
             trial = self._catalogue.copy()
-        for stream, learned in scoped.learned.items():
-            trial.learn(stream, learned)
+        for stream, paths in scoped.mentioned.items():
+            trial.mention(stream, paths)
         if publish is not None:
             trial.streams[publish] = scoped.spine.schema
             trial.published[publish] = publish
@@ -134,7 +133,7 @@ class PatternAdmission:
         except HeadgateError as problem:
             at = _publish(tokens) if publish is not None else pattern.source.at
             raise tokens.error(TypeProblem(problem.message, problem.hint, at=max(at, 0))) from None
-        return AdmittedPattern(made.spine, scoped.learned)
+        return AdmittedPattern(made.spine, scoped.mentioned)
 
     def _shapes_over(self, catalogue: Catalogue, missing: str) -> Shapes:
         if catalogue is not self._catalogue:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from headgate.sequences.level_index import LevelIndex
 
 
+Until = int | Mapping[Kind, int]
+"""Where epochs end that are wanted: of all times that the streams have, or of each."""
+
+
 class Clock:
     """Gives events their times; knows the last closed epoch of each kind of time."""
 
@@ -39,18 +43,24 @@ class Clock:
         self._told = times - {None} or times
         """The times that a caller speaks of who says how far time has come: rows, only if nothing else has a time."""
 
-    def resume(self, closed: int | None) -> None:
-        """Time goes on after an epoch that was closed elsewhere."""
-        self.closed = {} if closed is None else dict.fromkeys(self._told, closed)
+    def resume(self, closed: Until | None) -> None:
+        """Time goes on after epochs that were closed elsewhere."""
+        self.closed = {} if closed is None else self._ends(closed)
 
-    def later(self, a: Arrivals, until: int) -> NDArray[np.bool_]:
+    def later(self, a: Arrivals, until: Until) -> NDArray[np.bool_]:
         """The events that have to wait where only the epochs before `until` are wanted."""
-        return (a.t1 >= until) & (self._schemas[a.stream].time_kind in self._told)
+        time = self._schemas[a.stream].time_kind
+        return a.t1 >= self._ends(until)[time] if time in self._told else np.zeros(len(a), np.bool_)
 
-    def close(self, events: Sequence[Arrivals], until: int | None) -> dict[Kind | None, int]:
+    def _ends(self, until: Until) -> dict[Kind | None, int]:
+        if isinstance(until, Mapping):
+            return {time: until[time] for time in self._told if time is not None and time in until}
+        return dict.fromkeys(self._told, until)
+
+    def close(self, events: Sequence[Arrivals], until: Until | None) -> dict[Kind | None, int]:
         """The epochs of these events are over, and all before `until`: the times that moved, with their last epochs."""
         ends = [(self._schemas[a.stream].time_kind, int(a.t1.max())) for a in events if len(a)]
-        ends += [] if until is None else [(time, until - 1) for time in self._told]
+        ends += [] if until is None else [(time, end - 1) for time, end in self._ends(until).items()]
         for time, end in ends:
             self.closed[time] = max(end, self.closed.get(time, end))
         return {time: self.closed[time] for time, _ in ends}

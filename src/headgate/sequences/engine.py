@@ -20,7 +20,7 @@ from headgate.errors import PlanError
 from headgate.language.ast import DUR, Path
 from headgate.results import Problem
 from headgate.schema import Schema
-from headgate.sequences.arrivals import Clock, derived, merged_order
+from headgate.sequences.arrivals import Clock, Until, derived, merged_order
 from headgate.sequences.automaton import Options
 from headgate.sequences.level_index import LevelIndex, compile_levels
 from headgate.sequences.match_rows import Rows
@@ -49,7 +49,7 @@ class Index:
         """`streams` are others that are fed: if they keep time as those do that patterns read, they move it on for
         ABSENT, and if all are without TIME, their rows count too."""
         self.options = options or Options()
-        table = subscriptions if isinstance(subscriptions, SubscriptionTable) else SubscriptionTable.of(subscriptions)
+        table = SubscriptionTable.of(subscriptions)
         plan, levels = compile_levels(table, 0, None, static, self.options)
         self._set((table,), plan, levels, np.ones(len(table), np.bool_), {**(streams or {}), **plan.base}, table.since)
 
@@ -178,7 +178,7 @@ class Session:
     def feed(
         self,
         batches: Mapping[str, Columns] | Iterable[Columns],
-        until: int | None = None,
+        until: Until | None = None,
         decided: Sequence[Lists | None] | None = None,
     ) -> Matches:
         """Takes the epochs before `until` (default: all) and gives their matches. What is later waits. Rows of streams

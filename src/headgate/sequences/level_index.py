@@ -25,7 +25,7 @@ from headgate.sequences.producers import ProducerKind, Producers
 from headgate.sequences.publish_levels import Joined, Level, Levels, Subscription
 from headgate.sequences.runs.signatures import signature
 from headgate.sequences.spine_table import MODES, Spines, SpineTable, SubscriptionTable, predicates_of
-from headgate.sequences.static import Static, StaticIndex
+from headgate.sequences.static import Static, StaticIndex, StaticPredicates
 from headgate.sequences.tables import Ints
 
 
@@ -249,9 +249,14 @@ def _statics(slots: Slots, spines: SpineTable, layout: Layout, static: Static) -
     """An index of static predicates for each stream, with the slots its numbers stand for."""
     made = {}
     for stream in np.unique(slots.rows[:, 0]).tolist():
+        found, numbers = [], []
         ours = np.flatnonzero(slots.rows[:, 0] == stream)
-        bodies = [(event_paths(spines.predicates.node(p)), MODES[m]) for p, m in slots.rows[ours, 1:].tolist()]
-        made[stream] = (static(layout.schemas[stream], bodies), ours)
+        for at, mode in enumerate(MODES):
+            mine = ours[slots.rows[ours, 2] == at]
+            for skeleton, which, rows in spines.predicates.by_skeleton(slots.rows[mine, 1]):
+                found.append(StaticPredicates(event_paths(skeleton), mode, rows))
+                numbers.append(mine[which])
+        made[stream] = (static(layout.schemas[stream], found), np.concatenate(numbers))
     return made
 
 
@@ -259,4 +264,4 @@ def _side_index(source: Any, union: Joined, static: Static) -> StaticIndex | Non
     if source is None or (source.where == TRUE and union.missing != "total"):
         return None
     mode = union.missing if isinstance(source.origin, str) or union.missing != "total" else "null"
-    return static(source.schema, [(event_paths(source.where), mode)])
+    return static(source.schema, [StaticPredicates(event_paths(source.where), mode)])

@@ -108,8 +108,8 @@ class Rows:
 
     def _cell(self, row: Ints, at: int, kind: Type | None) -> Any:
         if row[at] == INT:
-            coded = kind is not None and kind.kind in (Kind.STRING, Kind.BINARY, Kind.GRAPH, Kind.BOOLEAN)
-            return self.memory.decode(int(row[at + 1]), kind) if coded else int(row[at + 1])
+            known = kind is not None and kind.kind not in (Kind.BIGINT, Kind.DOUBLE)
+            return self.memory.decode(int(row[at + 1]), kind) if known else int(row[at + 1])
         return float(row[at + 1 : at + 2].view(np.float64)[0]) if row[at] == FLOAT else None
 
     def view(self, i: int) -> View:

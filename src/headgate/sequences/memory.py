@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.columns import Column, Columns, untyped_column
+from headgate.columns import Column, Columns
+from headgate.events.any_values import of_objects
 from headgate.language.ast import DUR
-from headgate.schema import Kind, Path, Type
+from headgate.schema import Instant, Kind, Path, Type
 from headgate.sequences.tables import Bits, Ints
 
 _PLAIN = {Kind.BIGINT, Kind.TIMESTAMP, Kind.BOOLEAN, Kind.DOUBLE}
@@ -178,7 +179,7 @@ class Memory:
             return list(value) if isinstance(value, tuple) else value
         if kind.kind is Kind.DOUBLE:
             return float(np.int64(cell).view(np.float64))
-        return bool(cell) if kind.kind is Kind.BOOLEAN else cell
+        return bool(cell) if kind.kind is Kind.BOOLEAN else Instant(cell) if kind.kind is Kind.TIMESTAMP else cell
 
     def gather(self, handles: Ints, stream: int, path: Path) -> tuple[NDArray[np.bool_], Ints]:
         """Definedness and cells of one attribute for many events."""
@@ -224,9 +225,7 @@ class Memory:
 def column_of(kind: Type | None, values: Sequence[Any]) -> Column:
     """A column of computed values; where nobody declared a type, of whatever they are."""
     if kind is None:
-        own = np.empty(len(values), np.object_)
-        own[:] = values
-        return untyped_column(np.fromiter((v is not None for v in values), np.bool_, len(values)), own)
+        return of_objects(values)
     if kind.kind is Kind.DOUBLE and not kind.array:
         values = [None if v is None else float(v) for v in values]
     return Column.of(kind, values)

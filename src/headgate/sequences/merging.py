@@ -393,7 +393,7 @@ class Merger:
         return table.add(refer(tree, place, ask))
 
     def _indexable(self, equality: Equality, outline: int, place: int, starts: int) -> bool:
-        """The AI index holds values of events only, and no arrays, on which equality is ANY."""
+        """The AI index holds values of events only, of one type, and no arrays, on which equality is ANY."""
         spine = self._table.outlines[outline]
         sources = (spine.start, *(s.source for s in spine.steps))
         held = equality.held
@@ -407,7 +407,7 @@ class Merger:
                 return False
             asked.append((int(start[0][1:]), start[1:]))
         found = [sources[at].schema.get(path) for at, path in asked]
-        return not any(a is not None and a.type is not None and a.type.array for a in found)
+        return all(a is not None and a.type is not None and not a.type.array for a in found)
 
     # -- bounds
 

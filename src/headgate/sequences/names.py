@@ -1,33 +1,30 @@
 """What one name in a pattern means where it stands (docs/semantics.md, section 5, "Names").
 
 A resolved name is a path headed by its holder: `#2` for the event at place 2, `$` for the last iteration of a FOLD, `@2`
-for the aggregates at place 2. A stream that nobody declared has the attributes that the text mentions, and the types that
-it teaches. What SELECT or UNION gives is known, so every other name is refused there.
+for the aggregates at place 2. A stream that nobody declared has the attributes that the text mentions, of the type ANY.
+What SELECT or UNION gives is known, so every other name is refused there.
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from headgate.errors import LanguageError, TypeProblem, UnknownName
 from headgate.language import ast
 from headgate.language.catalogue import Catalogue, nearest
 from headgate.predicates.types import Lookup, Types
-from headgate.schema import Attribute, Path, Type, format_path
+from headgate.schema import Path, Type, format_path
 from headgate.sequences.places import Bound, Place
-from headgate.sequences.spine import Merged, Spine
 
 
 class Names:
-    """Resolves the names of one text. `learned` has, for each undeclared stream that the text reads, what the text says
-    of its attributes."""
+    """Resolves the names of one text. `mentioned` has, for each undeclared stream that the text reads, the attributes
+    that it speaks of."""
 
-    def __init__(self, catalogue: Catalogue, learned: dict[str, dict[Path, Type | None]]) -> None:
+    def __init__(self, catalogue: Catalogue, mentioned: dict[str, dict[Path, None]]) -> None:
         self._catalogue = catalogue
-        self._learned = learned
+        self._mentioned = mentioned
 
     def types(self, place: Place) -> Types:
-        return Types(self.lookup(place), lambda node, found: self._learn(node, place, found))
+        return Types(self.lookup(place))
 
     def lookup(self, place: Place) -> Lookup:
         return lambda node: self._type(self.path(node, place), place)
@@ -36,10 +33,8 @@ class Names:
         """What SELECT * gives of an event. Of an undeclared stream it is what this text mentions, for what others know of
         the stream is no part of it."""
         known = {a.path: a.type for a in bound.schema}
-        own = self._learned.get(bound.schema.stream)
-        if bound.schema.declared or own is None:
-            return known
-        return {path: kind or known.get(path) for path, kind in own.items()}
+        own = self._mentioned.get(bound.schema.stream)
+        return known if bound.schema.declared or own is None else dict(own)
 
     def path(self, node: ast.Attribute, place: Place) -> Path | None:
         """The holder's path of a name; None where an aggregate starts from something that is not there."""
@@ -108,9 +103,9 @@ class Names:
         return (bound.key, *path)
 
     def _mention(self, bound: Bound, path: Path) -> None:
-        """An undeclared stream has the attributes that texts mention, whatever their types."""
-        if not bound.schema.declared and bound.schema.stream in self._learned:
-            self._learned[bound.schema.stream].setdefault(path, None)
+        """An undeclared stream has the attributes that texts mention."""
+        if not bound.schema.declared and bound.schema.stream in self._mentioned:
+            self._mentioned[bound.schema.stream][path] = None
 
     def _type(self, path: Path | None, place: Place) -> Type | None:
         if path is None:
@@ -121,50 +116,7 @@ class Names:
         bound = _holder(path, place)
         if head.startswith("@"):
             return bound.accumulators[rest[0]]
-        own = self._learned.get(bound.schema.stream, {}).get(rest)
-        return own or self._catalogue.attribute(bound.schema, rest)
-
-    def _learn(self, node: ast.Attribute, place: Place, found: Type) -> None:
-        path = self.path(node, place)
-        if path is None:
-            return
-        bound, rest = _holder(path, place), path[1:]
-        if path[0].startswith("@"):
-            operands = bound.operands.get(rest[0], [])
-            for operand, where in operands:
-                self._learn(operand, where, found.element)
-            if not operands:
-                raise _untold(rest)
-            return
-        if not self._teach(bound.origin, rest, found):
-            raise _untold(rest)
-        if bound.schema.stream not in self._learned:
-            attributes = {**bound.schema.attributes, rest: Attribute(rest, found)}
-            bound.schema = replace(bound.schema, attributes=attributes)
-
-    def _teach(self, origin: str | Spine | Merged, path: Path, found: Type) -> bool:
-        """A type goes down to the stream that an inner pattern has the attribute from; False if there is none."""
-        match origin:
-            case str():
-                if origin in self._learned:
-                    self._learned[origin][path] = found
-                return origin in self._learned
-            case Merged(left, right):
-                return all(self._teach(s, path, found) for s in (left, right) if s.schema.get(path) is not None)
-        item: ast.Node | None = origin.items[list(origin.schema.attributes).index(path)].expression
-        if isinstance(item, ast.Attribute) and item.path[0].startswith("@"):
-            found, name = found.element, item.path[1]
-            accumulators = origin.steps[int(item.path[0][1:]) - 1].accumulators
-            item = next(a.operand for a in accumulators if a.name == name)
-        if not isinstance(item, ast.Attribute) or not item.path[0].startswith("#"):
-            return False
-        place = int(item.path[0][1:])
-        source = origin.steps[place - 1].source if place else origin.start
-        return self._teach(source.origin, item.path[1:], found)
-
-
-def _untold(path: Path) -> LanguageError:
-    return TypeProblem(f"nothing tells the type of {format_path(path)}", "declare the stream that it comes from")
+        return self._catalogue.attribute(bound.schema, rest)
 
 
 def _holder(path: Path, place: Place) -> Bound:

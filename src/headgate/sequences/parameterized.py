@@ -8,16 +8,14 @@ holes. A `Parameterized` predicate stands for the whole tree, compares and hashe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from headgate.language import ast
 from headgate.language.ast import Hole, Node, rewrite
-from headgate.sequences.wording import PIECE
 
 _skeletons: dict[Node, Node] = {}
-_LITERAL = (1 << PIECE) - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,13 +25,9 @@ class Parameterized(Node):
 
     skeleton: Node
     values: tuple[Any, ...]
-    _hash: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((id(self.skeleton), self.values)))
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash((id(self.skeleton), self.values))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Parameterized) and self.skeleton is other.skeleton and self.values == other.values
@@ -83,10 +77,6 @@ class Part:
 
     skeleton: Node
     tokens: tuple[int, ...]
-
-    def filled(self, pieces: Sequence[Sequence[Any]]) -> Node:
-        """With the literals of a text by pieces; a number says which (`wording.PIECE`)."""
-        return Parameterized(self.skeleton, tuple([pieces[t >> PIECE][t & _LITERAL] for t in self.tokens]))
 
     def fill(self, values: Callable[[int], Any]) -> Node:
         if not self.tokens:

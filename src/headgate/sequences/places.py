@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from headgate.language import ast
 from headgate.schema import Path, Schema, Type
 from headgate.sequences.spine import Merged, Spine
 
@@ -20,8 +19,6 @@ class Bound:
     origin: str | Spine | Merged
     visible: bool = True
     accumulators: dict[str, Type | None] = field(default_factory=dict)
-    operands: dict[str, list[tuple[ast.Attribute, Place]]] = field(default_factory=dict)
-    """The attributes, and where they stand, that aggregates without a type have their values from."""
 
     def path(self, path: Path) -> Path | None:
         if len(path) == 1 and path[0] in self.accumulators:

@@ -6,7 +6,7 @@ on the skeleton; the constants of all predicates that share it are rows of numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.language.ast import TRUE, Node
-from headgate.sequences.distinct import Column, RowNumbers
+from headgate.sequences.distinct import Column, RowNumbers, distinct, positions
 from headgate.sequences.parameterized import Parameterized, Part, intern
 from headgate.sequences.tables import Ints
 
@@ -157,9 +157,17 @@ class PredicateTable:
         return numbers.array[row]
 
     def node(self, number: int) -> Node:
-        codes = self.codes(np.array([number]))[0].tolist()
-        skeleton = self.skeletons[int(self.skeleton[number])]
-        return Parameterized(skeleton, tuple(map(self.value, codes))) if codes else skeleton
+        ((skeleton, _, rows),) = self.by_skeleton(np.array([number]))
+        return Parameterized(skeleton, rows[0]) if rows[0] else skeleton
+
+    def by_skeleton(self, numbers: Ints) -> Iterator[tuple[Node, Ints, list[tuple[Any, ...]]]]:
+        """Skeletons, each with the places of the predicates that have it, and their constants."""
+        skeleton, first = distinct(self.skeleton[numbers])
+        for at, which in zip(first.tolist(), positions(skeleton, len(first)), strict=True):
+            codes = self.codes(numbers[which])
+            columns = [[self._values[c & 3][c >> 2] for c in column] for column in codes.T.tolist()]
+            rows = list(zip(*columns, strict=True)) if columns else [()] * len(which)
+            yield self.skeletons[int(self.skeleton[numbers[at]])], which, rows
 
     def finished(self) -> Predicates:
         ints, floats, texts, others = self._values

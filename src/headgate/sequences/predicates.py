@@ -22,7 +22,7 @@ from headgate.predicates import values
 from headgate.predicates.normal import fold
 from headgate.predicates.rows import Decided
 from headgate.sequences.algebra import heads, is_late
-from headgate.sequences.parameterized import Parameterized, part
+from headgate.sequences.parameterized import intern
 from headgate.sequences.spine import conjunction, conjuncts, variables
 
 FOREVER = 2**63 - 1
@@ -47,8 +47,6 @@ class Parts:
     joint: Node = TRUE
 
 
-_event_skeletons: dict[int, Node] = {}
-"""By the identity of the skeleton, which is interned: to hash a tree each time would cost more than the rest."""
 Ask = Callable[[Node], int]
 """Registers a static predicate, with its paths below the event, and gives its slot."""
 
@@ -84,16 +82,11 @@ def is_static(node: Node, place: int) -> bool:
 
 def event_paths(node: Node) -> Node:
     """A static predicate as a filter on the event: `#k` goes from the paths."""
-    if isinstance(node, Parameterized):
-        known = _event_skeletons.get(id(node.skeleton))
-        if known is None:
-            known = _event_skeletons[id(node.skeleton)] = part(event_paths(node.skeleton)).skeleton
-        return Parameterized(known, node.values)
 
     def change(n: Node) -> Node | None:
         return ast.Attribute(n.path[1:], at=n.at) if isinstance(n, ast.Attribute) else None
 
-    return rewrite(node, change)
+    return intern(rewrite(node, change))
 
 
 def has_heavy(node: Node, place: int) -> bool:

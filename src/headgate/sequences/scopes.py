@@ -34,12 +34,12 @@ from headgate.sequences.spine import (
 
 @dataclass
 class Scoped:
-    """What a check found: the spine (None if there are problems), the problems in the order of the text, and the types
-    that the text teaches of undeclared streams."""
+    """What a check found: the spine (None if there are problems), the problems in the order of the text, and the
+    attributes of undeclared streams that the text speaks of."""
 
     spine: Spine | None = None
     problems: list[LanguageError] = field(default_factory=list)
-    learned: dict[str, dict[Path, Type | None]] = field(default_factory=dict)
+    mentioned: dict[str, dict[Path, None]] = field(default_factory=dict)
 
 
 def check_pattern(pattern: ast.Pattern, catalogue: Catalogue) -> Scoped:
@@ -58,7 +58,7 @@ class _Resolver:
     def __init__(self, catalogue: Catalogue, scoped: Scoped) -> None:
         self._catalogue = catalogue
         self._scoped = scoped
-        self._names = Names(catalogue, scoped.learned)
+        self._names = Names(catalogue, scoped.mentioned)
         self._predicates = 0
         """How many predicates have variables so far."""
 
@@ -156,7 +156,7 @@ class _Resolver:
                     self.problem(problem)
                     schema = Schema(name, {}, declared=False)
                 if not schema.declared:
-                    self._scoped.learned.setdefault(name, {})
+                    self._scoped.mentioned.setdefault(name, {})
                 made = Source(name, TRUE, schema, alias or automatic)
             case ast.Filter(predicate, inner, alias) if _single(inner):
                 made, bound = self._primary(inner, place)
@@ -186,8 +186,8 @@ class _Resolver:
         for side in sides:
             for attribute in side.schema:
                 known = columns.get(attribute.path)
-                kind = attribute.type if known is None or known.type is None else known.type
-                if known is not None and attribute.type is not None and kind != attribute.type:
+                kind = attribute.type if known is None or attribute.type is None else known.type
+                if kind is not None and kind != attribute.type:
                     if {kind, attribute.type} != {BIGINT, DOUBLE}:
                         message = (
                             f"{format_path(attribute.path)} is {kind} on one side and {attribute.type} on the other"
@@ -224,11 +224,6 @@ class _Resolver:
             if a.name in types or incoming.schema.get((a.name,)) is not None:
                 self.problem(DuplicateName(f"{a.name} is taken already", "give the aggregate another name", at=a.at))
             types[a.name] = self._accumulated(a, place, initial)
-            if types[a.name] is None:
-                values = (
-                    [(a.start, initial), (a.step, place)] if isinstance(a, ast.Recurrence) else [(a.operand, place)]
-                )
-                incoming.operands[a.name] = [(n, where) for n, where in values if isinstance(n, ast.Attribute)]
         place = replace(place, old=types)
         for a in accumulators:
             if isinstance(a, ast.Recurrence):
@@ -252,8 +247,7 @@ class _Resolver:
             return self._value_type(a.start, initial)
         if a.function == "COUNT" or a.operand is None:
             return BIGINT
-        wanted = DOUBLE if a.function in ("SUM", "AVG", "STDDEV") else None
-        found = _type_of(self._names.types(place).value(a.operand, wanted))
+        found = self._value_type(a.operand, place)
         if found is not None and (message := _misfit(a.function, found)):
             hint = "let a FILTER or a FOLD of its own look at the elements" if found.array else ""
             self.problem(TypeProblem(message, hint, at=a.operand.at))
@@ -264,8 +258,11 @@ class _Resolver:
         return found
 
     def _recurring(self, a: ast.Recurrence, start: Type | None, step: Type | None) -> Type | None:
-        if start is None or step is None or start == step:
-            return start or step
+        if start is None or step is None:
+            nothing = ast.Literal(None)
+            return step if a.start == nothing else start if a.step == nothing else None
+        if start == step:
+            return start
         if {start, step} != {BIGINT, DOUBLE}:
             self.problem(
                 TypeProblem(f"{a.name} starts as {start} and becomes {step}", "give it one type", at=a.step.at)

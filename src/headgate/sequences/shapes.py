@@ -13,9 +13,11 @@ graphs, which may share variables. Such a text is resolved as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from headgate.errors import LanguageError, LanguageErrors, SyntaxProblem
 from headgate.language import ast
@@ -25,18 +27,20 @@ from headgate.language.catalogue import Catalogue
 from headgate.language.forms import fill
 from headgate.language.parser import template
 from headgate.language.tokens import Tokens, tokenise
-from headgate.schema import Path
 from headgate.sequences.algebra import simplify
+from headgate.sequences.distinct import distinct, positions
 from headgate.sequences.parameterized import Part, part
 from headgate.sequences.scopes import check_pattern
-from headgate.sequences.spine import Merged, Source, Spine, Step, conjunction, conjuncts
-from headgate.sequences.wording import Worded, Wording, Wordings, numbers_of
+from headgate.sequences.spine import Merged, Source, Spine, conjunction, conjuncts
+from headgate.sequences.spine_table import SpineTable, Starts, filled, predicates_of
+from headgate.sequences.tables import Ints
+from headgate.sequences.wording import PIECE, Piece, Worded, Wording, Wordings, numbers_of
 
 _LOOSE = ast.Compare | ast.Between | ast.In
 _FIXED = ast.Duration | ast.Span | ast.Instant | ast.Call | ast.Variable | ast.Graph | ast.Function
 _LATE = ast.Call | ast.Variable | ast.Graph
 Key = tuple[object, ...]
-Starts = Mapping[Path, Path | None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -102,30 +106,44 @@ def _keys(worded: Worded, mark: object) -> list[Key]:
 @dataclass(frozen=True, eq=False)
 class _Added:
     """What a predicate adds to an outline: conjuncts, holes and all, to some of the spine's predicates (by the order of
-    `_predicates_of`), and for each step that it makes read `$`, where that starts."""
+    `predicates_of`), and for each step that it makes read `$`, where that starts."""
 
-    conjuncts: list[tuple[int, Node]]
-    starts: list[tuple[int, Starts]]
+    conjuncts: dict[int, Node]
+    starts: dict[int, Starts]
 
 
 @dataclass(frozen=True)
 class _Outline:
-    """The spine of a pattern in which every predicate is TRUE, and by place what each known predicate adds."""
+    """The spine of a pattern in which every predicate is TRUE, and by place the number of what each known one adds."""
 
     tree: Node
     spine: Spine
     own: list[Node]
-    parts: list[Part]
-    starts: list[Starts]
-    known: list[dict[object, _Added]]
+    known: list[dict[object, int]]
+    added: list[_Added] = field(default_factory=list)
 
 
-@dataclass
-class _Fixed:
-    """The predicates of a spine as parts, with holes for loose constants."""
+@dataclass(eq=False)
+class _Group:
+    """Texts of one outline: which they are, what each of their predicates adds, and their literals."""
 
-    spine: Spine
-    parts: list[Part] = field(default_factory=list)
+    outline: _Outline
+    texts: list[int] = field(default_factory=list)
+    added: list[list[int]] = field(default_factory=list)
+    pieces: list[list[Piece]] = field(default_factory=list)
+    literals: list[list[list[str]]] = field(default_factory=list)
+
+
+class _Codes(dict[str, int]):
+    """The codes of literals of one kind, by how they are written."""
+
+    def __init__(self, convert: Callable[[str], Any], table: SpineTable) -> None:
+        super().__init__()
+        self._convert, self._code = convert, table.predicates.code
+
+    def __missing__(self, raw: str) -> int:
+        code = self[raw] = self._code(self._convert(raw))
+        return code
 
 
 class Shapes:
@@ -137,64 +155,114 @@ class Shapes:
         self._forms = Forms()
         self._wordings = Wordings()
         self._outlines: dict[tuple[Wording, tuple[object, ...]], _Outline | None] = {}
-        self._whole: dict[Key, _Fixed] = {}
-        self._started: dict[tuple[int, int], tuple[Starts, Starts, Starts]] = {}
+        self._whole: dict[Key, tuple[Spine, list[Part]]] = {}
         self._joined: dict[tuple[int, ...], tuple[list[Node], Part]] = {}
 
     def spine(self, text: str) -> Spine:
         """The rewritten spine of a text; its problems are raised."""
+        table = SpineTable()
+        return table.objects(self.enter([text], table))[0]
+
+    def enter(self, texts: Sequence[str], table: SpineTable) -> Ints:
+        """The numbers that the spines of texts have in a table."""
+        numbers = np.empty(len(texts), np.int64)
+        groups: dict[int, _Group] = {}
+        for number, text in enumerate(texts):
+            worded, outline = self._worded(text)
+            if worded is None or outline is None:
+                numbers[number] = table.add(self._resolved(tokenise(text)))
+                continue
+            group = groups.get(id(outline))
+            if group is None:
+                group = groups[id(outline)] = _Group(outline)
+            group.texts.append(number)
+            group.added.append(
+                [
+                    self._learned(outline, j, worded, text) if (at := known.get(worded.key(j))) is None else at
+                    for j, known in enumerate(outline.known)
+                ]
+            )
+            group.pieces.append(worded.pieces)
+            group.literals.append(worded.literals)
+        for group in groups.values():
+            numbers[group.texts] = self._filled(group, table)
+        return numbers
+
+    def _worded(self, text: str) -> tuple[Worded | None, _Outline | None]:
+        """A text by its parts, and its outline; None where its predicates cannot be resolved one by one."""
         worded = self._wordings.of(text)
-        tokens = None
         if worded is None:
             tokens = tokenise(text)
             form = self._forms.of(tokens)
-            if form.divisible:
-                worded = form.worded(text, tokens, self._wordings)
-        if worded is not None:
-            variant = worded.variant
-            key = (worded.wording, variant)
-            if key not in self._outlines:
-                tokens = tokens or tokenise(text)
-                self._outlines[key] = self._outline(tokens, self._forms.of(tokens))
-            outline = self._outlines[key]
-            if outline is not None:
-                return self._put_together(outline, worded, text, tokens)
-        return self._resolved(tokens or tokenise(text))
+            worded = form.worded(text, tokens, self._wordings) if form.divisible else None
+            if worded is None:
+                return None, None
+        key = (worded.wording, worded.variant)
+        if key not in self._outlines:
+            tokens = tokenise(text)
+            self._outlines[key] = self._outline(tokens, self._forms.of(tokens))
+        return worded, self._outlines[key]
 
-    def _put_together(self, outline: _Outline, worded: Worded, text: str, tokens: Tokens | None) -> Spine:
-        parts, starts = outline.parts.copy(), outline.starts
-        nodes: dict[int, list[Node]] = {}
-        for j, known in enumerate(outline.known):
-            key = worded.key(j)
-            adds = known.get(key)
-            if adds is None:
-                tokens = tokens or tokenise(text)
-                adds = known[key] = self._added(outline, worded.pieces[j].predicates, tokens, self._forms.of(tokens))
-            for at, node in adds.conjuncts:
-                if at in nodes:
-                    nodes[at].append(node)
+    def _filled(self, group: _Group, table: SpineTable) -> Ints:
+        """The spines of texts that share an outline."""
+        outline, predicates = group.outline, table.predicates
+        added = np.array(group.added, np.int64).reshape(len(group.texts), len(outline.known))
+        codes = self._codes(group, added, table)
+        nodes = np.empty((len(added), len(outline.own)), np.int64)
+        for at, own in enumerate(outline.own):
+            for which, parts in self._combined(added, [a.conjuncts.get(at) for a in outline.added]):
+                made = self._join([own, *parts])
+                if made.tokens:
+                    nodes[which, at] = predicates.rows(
+                        made.skeleton, np.stack([codes[t][which] for t in made.tokens], 1)
+                    )
                 else:
-                    nodes[at] = [outline.own[at], node]
-            for at, more in adds.starts:
-                starts = starts.copy()
-                starts[at] = self._both(starts[at], more)
-        for at, joined in nodes.items():
-            parts[at] = self._join(joined)
-        values = worded.values()
-        return _filled(outline.spine, [p.filled(values) if p.tokens else p.skeleton for p in parts], starts)
+                    nodes[which, at] = predicates.add(made.skeleton)
+        starts = np.empty((len(added), len(outline.spine.steps)), np.int64)
+        for at, step in enumerate(outline.spine.steps):
+            for which, more in self._combined(added, [a.starts.get(at) for a in outline.added]):
+                begin = {path: start for known in (step.starts, *more) for path, start in known.items()}
+                starts[which, at] = table.add_starts(begin)
+        return table.extend(table.add_outline(outline.spine), nodes, starts)
+
+    def _combined(self, added: Ints, given: Sequence[T | None]) -> Iterator[tuple[Ints, list[T]]]:
+        """The texts that have the same of what is given, and what they have, in the order of their predicates."""
+        has = np.array([g is not None for g in given], np.bool_)
+        rows = np.where(has[added], added, -1) if len(given) else added
+        known = [j for j in range(rows.shape[1]) if (rows[:, j] >= 0).any()]
+        nothing = np.zeros(len(rows), np.int64)
+        number, first = distinct(nothing, *(rows[:, j] for j in known))
+        for at, which in zip(first.tolist(), positions(number, len(first)), strict=True):
+            yield which, [found for j in known if (n := rows[at, j]) >= 0 and (found := given[n]) is not None]
+
+    def _codes(self, group: _Group, added: Ints, table: SpineTable) -> dict[int, Ints]:
+        """By the number of a literal: the code of its value in each text that has it."""
+        found: dict[int, Ints] = {}
+        memory: dict[Callable[[str], Any], _Codes] = {}
+        for j in range(added.shape[1]):
+            for rows in positions(added[:, j], int(added[:, j].max()) + 1):
+                if not len(rows):
+                    continue
+                which = rows.tolist()
+                for i, convert in group.pieces[which[0]][j].loose:
+                    codes = memory.setdefault(convert, _Codes(convert, table))
+                    column = found.setdefault(j << PIECE | i, np.zeros(len(added), np.int64))
+                    column[rows] = [codes[group.literals[r][j][i]] for r in which]
+        return found
 
     def _resolved(self, tokens: Tokens) -> Spine:
         """The spine of a text whose predicates cannot be resolved one by one."""
         form = self._forms.of(tokens)
         whole = form.whole(tokens)
-        fixed = self._whole.get(whole)
-        if fixed is None:
-            fixed = self._whole[whole] = self._fixed(tokens, form)
+        if whole not in self._whole:
+            spine = self._fixed(tokens, form)
+            self._whole[whole] = spine, [part(node) for node in predicates_of(spine)]
+        spine, parts = self._whole[whole]
 
         def value(token: int) -> Any:
             return FORMS[form.loose[token]](value_of(tokens, token))
 
-        return _filled(fixed.spine, [p.fill(value) for p in fixed.parts], [step.starts for step in fixed.spine.steps])
+        return filled(spine, [p.fill(value) for p in parts], [step.starts for step in spine.steps])
 
     def _join(self, nodes: list[Node]) -> Part:
         """The conjunction of nodes that live as long as their outline does."""
@@ -204,29 +272,20 @@ class Shapes:
             known = self._joined[key] = nodes, part(conjunction(nodes))
         return known[1]
 
-    def _both(self, one: Starts, other: Starts) -> Starts:
-        key = (id(one), id(other))
-        known = self._started.get(key)
-        if known is None:
-            known = self._started[key] = one, other, {**one, **other}
-        return known[2]
-
     def _outline(self, tokens: Tokens, form: _Form) -> _Outline | None:
         """None where predicates cannot be resolved one by one."""
         tree = _with_predicates(template(tokens).tree, lambda _, __: TRUE)
-        filled = fill(tree, _leaf(tokens, form))
-        scoped = check_pattern(filled, self._catalogue) if isinstance(filled, ast.Pattern) else None
+        body = fill(tree, _leaf(tokens, form))
+        scoped = check_pattern(body, self._catalogue) if isinstance(body, ast.Pattern) else None
         if scoped is None or scoped.spine is None or not _declared(scoped.spine):
             return None
         spine = simplify(scoped.spine, self._missing)
-        own = _predicates_of(spine)
-        braces = tokens.kinds.count("LBRACE")
-        return _Outline(
-            filled, spine, own, [part(n) for n in own], [s.starts for s in spine.steps], [{} for _ in range(braces)]
-        )
+        return _Outline(body, spine, predicates_of(spine), [{} for _ in range(tokens.kinds.count("LBRACE"))])
 
-    def _added(self, outline: _Outline, numbers: tuple[int, ...], tokens: Tokens, form: _Form) -> _Added:
-        """What some of the predicates of a text, those of one pair of braces, add to the outline."""
+    def _learned(self, outline: _Outline, j: int, worded: Worded, text: str) -> int:
+        """The number of what the predicates of one pair of braces add to the outline."""
+        tokens = tokenise(text)
+        form, numbers = self._forms.of(tokens), worded.pieces[j].predicates
         predicates = list(_predicates(template(tokens).tree))
         leaf = _leaf(tokens, form, numbers_of(tokens))
         given = {k: fill(predicates[k], leaf) for k in numbers}
@@ -238,23 +297,25 @@ class Shapes:
             self._check(template(tokens).fill(tokens), tokens)
             raise AssertionError(f"the predicates {numbers} of {tokens.source!r} are wrong by themselves alone")
         spine = simplify(scoped.spine, self._missing)
-        added = []
-        for at, (before, after) in enumerate(zip(outline.own, _predicates_of(spine), strict=True)):
+        added = {}
+        for at, (before, after) in enumerate(zip(outline.own, predicates_of(spine), strict=True)):
             known = set(conjuncts(before))
             fresh = [c for c in conjuncts(after) if c not in known]
             if fresh:
-                added.append((at, conjunction(fresh)))
+                added[at] = conjunction(fresh)
         steps = zip(outline.spine.steps, spine.steps, strict=True)
-        return _Added(added, [(at, new.starts) for at, (old, new) in enumerate(steps) if new.starts != old.starts])
+        starts = {at: new.starts for at, (old, new) in enumerate(steps) if new.starts != old.starts}
+        outline.added.append(_Added(added, starts))
+        number = outline.known[j][worded.key(j)] = len(outline.added) - 1
+        return number
 
-    def _fixed(self, tokens: Tokens, form: _Form) -> _Fixed:
+    def _fixed(self, tokens: Tokens, form: _Form) -> Spine:
         tree = template(tokens)
         try:
             checked = self._check(fill(tree.tree, _leaf(tokens, form)), tokens)
         except LanguageErrors:
             checked = self._check(tree.fill(tokens), tokens)
-        spine = simplify(checked, self._missing)
-        return _Fixed(spine, [part(node) for node in _predicates_of(spine)])
+        return simplify(checked, self._missing)
 
     def _check(self, body: Node, tokens: Tokens) -> Spine:
         if not isinstance(body, ast.Pattern):
@@ -365,20 +426,3 @@ def _declared(spine: Spine) -> bool:
         return source.schema.declared and all(a.type is not None for a in source.schema)
 
     return all(known(source) for source in (spine.start, *(step.source for step in spine.steps)))
-
-
-def _predicates_of(spine: Spine) -> list[Node]:
-    """The predicates of a spine: that of its start, then theta, keep and FILTER of each step."""
-    return [spine.start.where, *(node for step in spine.steps for node in (step.theta, step.keep, step.after))]
-
-
-def _filled(spine: Spine, predicates: list[Node], starts: list[Starts]) -> Spine:
-    start = spine.start
-    start = Source(start.origin, predicates[0], start.schema, start.alias)
-    steps = []
-    at = 1
-    for s, begin in zip(spine.steps, starts, strict=True):
-        theta, keep, after = predicates[at : at + 3]
-        steps.append(Step(s.kind, s.source, theta, keep, s.accumulators, s.within, after, begin))
-        at += 3
-    return Spine(start, tuple(steps), spine.items, spine.publish, spine.schema, spine.rewritten)

@@ -165,7 +165,9 @@ class SubscriptionTable(Sequence[Subscription]):
 
     @classmethod
     def of(cls, subscriptions: Sequence[Subscription]) -> SubscriptionTable:
-        """Subscriptions whose spines are objects."""
+        """Any subscriptions; those whose spines are objects are entered into columns."""
+        if isinstance(subscriptions, SubscriptionTable):
+            return subscriptions
         table = SpineTable()
         return cls(
             [s.name for s in subscriptions],

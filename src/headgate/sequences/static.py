@@ -7,7 +7,7 @@ knows only the protocols here, because filters and the solver of late conditions
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from headgate.columns import Columns
 from headgate.engine import Hits
@@ -59,7 +59,16 @@ class StaticIndex(Protocol):
         ...
 
 
-class Static(Protocol):
-    """Makes the index of the static predicates of a stream: bodies, each with its missing-mode."""
+class StaticPredicates(NamedTuple):
+    """Predicates that share a skeleton, which is interned, and a missing-mode: a row of constants for each. They are
+    numbered in this order, over all skeletons."""
 
-    def __call__(self, schema: Schema, predicates: Sequence[tuple[Node, str]]) -> StaticIndex: ...
+    skeleton: Node
+    missing: str
+    rows: Sequence[tuple[Any, ...]] = ((),)
+
+
+class Static(Protocol):
+    """Makes the index of the static predicates of a stream."""
+
+    def __call__(self, schema: Schema, predicates: Sequence[StaticPredicates]) -> StaticIndex: ...

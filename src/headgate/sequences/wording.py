@@ -92,15 +92,6 @@ class Worded:
     pieces: list[Piece]
     literals: list[list[str]]
 
-    def values(self) -> list[list[Any]]:
-        """Of the literals that stay holes, by piece; the others are left as they are."""
-        made = []
-        for piece, raws in zip(self.pieces, self.literals, strict=True):
-            for i, convert in piece.loose:
-                raws[i] = convert(raws[i])
-            made.append(raws)
-        return made
-
     @property
     def variant(self) -> tuple[object, ...]:
         """What of the pieces belongs to the outline."""

@@ -125,13 +125,7 @@ def sequenced(
     json: str | None,
 ) -> DataFrame:
     """As `matched`, for a book with sequences."""
-    inputs = {
-        stream: routed(frame, event_ids.get(stream), json)
-        if stream == EVERY
-        else selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json)
-        for stream, frame in frames.items()
-    }
-    kinds = {frame.schema[EVENT].dataType for frame in inputs.values()}
+    inputs, kinds = _inputs(frames, shipped, event_ids, json)
     schema = matches_schema(kinds.pop() if len(kinds) == 1 else StringType(), errors == "rows")
     if any(frame.isStreaming for frame in inputs.values()):
         if output == "counts":
@@ -157,13 +151,7 @@ def matched(
     tally: bool = False,
 ) -> DataFrame:
     """As `match`, for a plan that is with the workers; if `lenient`, a column that a frame lacks is null everywhere."""
-    inputs = {
-        stream: routed(frame, event_ids.get(stream), json)
-        if stream == EVERY
-        else selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json, lenient)
-        for stream, frame in frames.items()
-    }
-    kinds = {frame.schema[EVENT].dataType for frame in inputs.values()}
+    inputs, kinds = _inputs(frames, shipped, event_ids, json, lenient)
     counting = output == "counts"
     results = []
     for stream, frame in inputs.items():
@@ -179,6 +167,23 @@ def matched(
         return whole
     summed = whole.groupBy("stream", "subscription", "error").agg(fn.sum("count").alias("count"))
     return summed if errors == "rows" else summed.drop("error")
+
+
+def _inputs(
+    frames: Mapping[str, DataFrame],
+    shipped: Shipped,
+    event_ids: Mapping[str, EventId],
+    json: str | None,
+    lenient: bool = False,
+) -> tuple[dict[str, DataFrame], set[DataType]]:
+    """The columns of each frame that are needed, and the types of their event ids."""
+    inputs = {
+        stream: routed(frame, event_ids.get(stream), json)
+        if stream == EVERY
+        else selected(frame, shipped.schema(stream), shipped.reads(stream), event_ids.get(stream), json, lenient)
+        for stream, frame in frames.items()
+    }
+    return inputs, {frame.schema[EVENT].dataType for frame in inputs.values()}
 
 
 def split(df: DataFrame) -> tuple[DataFrame, DataFrame]:

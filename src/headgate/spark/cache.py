@@ -8,10 +8,13 @@ its name, and all processes map the one file, so that they share its pages. What
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -28,16 +31,18 @@ from headgate.operators import operator_pickling
 from headgate.plan import Plan, file
 from headgate.plan.compile_context import CompileContext
 from headgate.plan.segment import Segment
+from headgate.plan.sequence_book import SequenceBook
 from headgate.runtime.gc_freeze import mark_long_lived
 
 FOLDER = "HEADGATE_CACHE"
 """The environment variable that names the folder; by default one of this user in the folder for temporary files."""
 KEPT_DAYS = 7.0
-_MOST_OPEN = 32
 _LEDGER = "moved.jsonl"
 _opened: OrderedDict[str, Plan] = OrderedDict()
 _segments: OrderedDict[str, Segment] = OrderedDict()
 _contexts: OrderedDict[str, CompileContext] = OrderedDict()
+_sequences: OrderedDict[str, SequenceBook] = OrderedDict()
+_opening = threading.Lock()
 T = TypeVar("T")
 
 
@@ -68,14 +73,30 @@ Fetch = Callable[[Filed, Path], int]
 
 
 def folder() -> Path:
+    """The folder, made if it is not there. Who can write to it can swap plans, so it must be this user's alone."""
     named = os.environ.get(FOLDER)
-    made = Path(named) if named else Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}" / "plans"
+    if named:
+        return _own(Path(named), parents=True)
+    return _own(_own(Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}") / "plans")
+
+
+def _own(made: Path, *, parents: bool = False) -> Path:
+    hint = f"remove it, or name another one with {FOLDER}"
     try:
-        made.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made.mkdir(parents=parents, exist_ok=True, mode=0o700)
+        known = made.lstat()
+    except FileExistsError:
+        raise EnvironmentProblem(f"the cache folder {made} is not a folder", hint) from None
     except OSError as problem:
+        raise EnvironmentProblem(f"the cache folder {made} cannot be written: {problem.strerror}", hint) from None
+    if not stat.S_ISDIR(known.st_mode):
+        raise EnvironmentProblem(f"the cache folder {made} is not a folder", hint)
+    if known.st_uid != os.getuid():
+        raise EnvironmentProblem(f"the cache folder {made} belongs to another user", hint)
+    if known.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise EnvironmentProblem(
-            f"the cache folder {made} cannot be written: {problem.strerror}", f"name another one with {FOLDER}"
-        ) from None
+            f"the cache folder {made} can be written by others", f"chmod 700 {made}, when it is empty"
+        )
     return made
 
 
@@ -113,6 +134,16 @@ def plan(head: Filed, segments: Sequence[Filed], fetches: Sequence[tuple[str, Fe
     return _kept(_opened, " ".join((called, head.digest, *(f.digest for f in segments))), assembled)
 
 
+def sequences(filed: Filed, fetches: Sequence[tuple[str, Fetch]], operators: bytes = b"") -> SequenceBook:
+    """The sequences of a file, opened once in this process."""
+
+    def opened() -> SequenceBook:
+        return SequenceBook.open(path(filed, fetches), operator_pickling.unpack(operators) if operators else ())
+
+    with _opening:
+        return _kept(_sequences, filed.digest, opened, most=8)
+
+
 def _segment(filed: Filed, fetches: Sequence[tuple[str, Fetch]]) -> Segment:
     found = file.read(path(filed, fetches)).get("segment")
     if not isinstance(found, Segment):
@@ -120,11 +151,11 @@ def _segment(filed: Filed, fetches: Sequence[tuple[str, Fetch]]) -> Segment:
     return found
 
 
-def _kept(known: OrderedDict[str, T], key: str, make: Callable[[], T]) -> T:
+def _kept(known: OrderedDict[str, T], key: str, make: Callable[[], T], most: int = 32) -> T:
     found = known.get(key)
     if found is None:
         found = known[key] = make()
-        while len(known) > _MOST_OPEN:
+        while len(known) > most:
             known.popitem(last=False)
     known.move_to_end(key)
     return found
@@ -134,10 +165,10 @@ def path(filed: Filed, fetches: Sequence[tuple[str, Fetch]] = ()) -> Path:
     """The file on this host, fetched from the first origin that has it."""
     home = folder()
     target = home / filed.name
-    if _touched(target):
+    if _touched(target, filed.digest):
         return target
     with locked(home / f".{filed.digest}.lock"):
-        if _touched(target):
+        if _touched(target, filed.digest):
             return target
         problems = []
         for origin, fetch in fetches:
@@ -170,8 +201,12 @@ def moved() -> list[Moved]:
 
 
 def link_or_copy(source: Path, target: Path) -> int:
-    """The same file under a second name where the file system can, else a copy; the bytes copied."""
+    """The same file under a second name where the file system can, else a copy; the bytes copied. A file that another
+    user may still write to is copied."""
     try:
+        known = source.stat()
+        if known.st_uid != os.getuid() or known.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise PermissionError
         os.link(source, target)
     except FileNotFoundError:
         raise
@@ -182,26 +217,23 @@ def link_or_copy(source: Path, target: Path) -> int:
 
 
 def digest(file: Path) -> str:
-    state = xxhash.xxh3_128()
     with file.open("rb") as f:
-        while chunk := f.read(1 << 22):
-            state.update(chunk)
-    return state.hexdigest()
+        return hashlib.file_digest(f, "sha256").hexdigest()
 
 
 def forget() -> None:
     """Close what this process has open."""
-    for known in (_opened, _segments, _contexts):
+    for known in (_opened, _segments, _contexts, _sequences):
         known.clear()
 
 
-def _touched(target: Path) -> bool:
-    """Whether the file is there; if so, it counts as used now."""
+def _touched(target: Path, named: str) -> bool:
+    """Whether the file is there and is what its name says; if so, it counts as used now."""
     try:
         os.utime(target)
+        return digest(target) == named
     except FileNotFoundError:
         return False
-    return True
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Any
 from pyarrow import fs
 
 from headgate.errors import EnvironmentProblem, UsageError
+from headgate.store.logs import Logs
 
 _FILE = "headgate/query.json"
 
@@ -60,6 +61,25 @@ def claim(checkpoint: str, store: str, streams: tuple[str, ...], *, first: bool 
     return known
 
 
+def must_not_be_ahead(checkpoint: str, made: Claim, logs: Logs) -> None:
+    """Refuse a checkpoint whose query has done batches that its store has never heard of: every batch is written down
+    in the store before it is done, so that the store is older, as one is that was restored from a backup. The events
+    and changes that it has since then have numbers which the checkpoint holds for done."""
+    done, known = _last_commit(checkpoint), logs.last_batch(made.query)
+    if done is not None and (known is None or known < done):
+        raise EnvironmentProblem(
+            f"the checkpoint {checkpoint} is ahead of its store: it has done batch {done}, and the store knows "
+            f"{'none' if known is None else f'of batch {known}'}: it was restored from a backup",
+            "restore the checkpoint of the same moment, or move it away and begin anew: matches are kept once by their ids",
+        )
+
+
+def _last_commit(checkpoint: str) -> int | None:
+    system, root = folder_of(checkpoint)
+    names = (f.base_name for f in system.get_file_info(fs.FileSelector(f"{root}/commits", allow_not_found=True)))
+    return max((int(name) for name in names if name.isdecimal()), default=None)
+
+
 def claimed(checkpoint: str) -> Claim | None:
     """The mark in a checkpoint; None where there is none."""
     system, root = folder_of(checkpoint)
@@ -91,8 +111,15 @@ def _read(system: Any, mark: str) -> Claim | None:
     if system.get_file_info(mark).type != fs.FileType.File:
         return None
     with system.open_input_stream(mark) as f:
-        found = json.loads(f.read())
-    return Claim(found["query"], found["store"], tuple(found["streams"]), found["buckets"], found["generation"])
+        written = f.read()
+    try:
+        found = json.loads(written)
+        return Claim(found["query"], found["store"], tuple(found["streams"]), found["buckets"], found["generation"])
+    except (ValueError, KeyError, TypeError):
+        raise EnvironmentProblem(
+            f"{mark} does not say whose checkpoint this is: it has {len(written)} bytes and no mark of a query",
+            "bring the file back from a backup, or begin with another checkpoint folder",
+        ) from None
 
 
 def _write(system: Any, mark: str, made: Claim) -> None:

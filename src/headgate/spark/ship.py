@@ -114,8 +114,7 @@ def obtain_sequences(shipment: Shipment) -> SequenceBook:
     """In a worker: the sequences."""
     assert shipment.sequences is not None
     fetches = [(origin, _fetch(origin)) for origin in shipment.origins]
-    operators = operator_pickling.unpack(shipment.operators) if shipment.operators else ()
-    return SequenceBook.open(cache.path(shipment.sequences, fetches), operators)
+    return cache.sequences(shipment.sequences, fetches, shipment.operators)
 
 
 def packed_operators(plan: Plan) -> bytes:

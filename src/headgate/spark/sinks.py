@@ -152,7 +152,7 @@ class Stage:
         for batch in batches:
             for row in batch.to_pylist():
                 if row["id"] is None:
-                    events += int(row["output"])
+                    events += orjson.loads(row["output"]).get("events", 0)
                     continue
                 held.append(staged(row))
                 matches, errors = (matches, errors + 1) if row.get("error") else (matches + 1, errors)

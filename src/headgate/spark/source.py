@@ -39,7 +39,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from headgate.errors import SchemaError, UsageError
+from headgate.errors import EnvironmentProblem, SchemaError, UsageError
 from headgate.language.catalogue import nearest
 from headgate.store.database import Database
 from headgate.store.logs import Logs, staged
@@ -146,6 +146,11 @@ class EventReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         since = start[_FIRST]
         last = self._logs.until(since, limit.max_rows) if isinstance(limit, ReadMaxRows) else self._logs.last()
+        if last <= since and since > (end := self._logs.last()):
+            raise EnvironmentProblem(
+                f"this query has read event {since}, and the log of its store ends with {end}: it was restored from a backup",
+                "restore the checkpoint of the same moment, or begin with a new one",
+            )
         if self._target is not None:
             last = min(last, self._target)
         return {_FIRST: max(since, last)}

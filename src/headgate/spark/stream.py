@@ -38,14 +38,14 @@ from headgate.runtime.stateful.buckets import REBUCKET
 from headgate.runtime.stateful.watermark import Timing
 from headgate.schema import Schema
 from headgate.spark.batch import Shipped, matched, matches_schema, split
-from headgate.spark.checkpoint import Claim, claim, claimed
+from headgate.spark.batch_report import account
+from headgate.spark.checkpoint import Claim, claim, claimed, must_not_be_ahead
 from headgate.spark.follow import Follower
 from headgate.spark.frame import EVERY, STREAM, EventId, absent, event_column, routed, selected
 from headgate.spark.metrics import Listener, Metrics
 from headgate.spark.session import is_connect
 from headgate.spark.ship import packed_operators, ship
 from headgate.spark.sinks import Each, Notifications, Sink, sink_of
-from headgate.spark.stateful.batch_report import account
 from headgate.spark.stateful.settings import BUCKETS, Delay, timing_of
 from headgate.spark.stateful.step import Stateful, on_stream
 from headgate.spark.versions import Following, Publisher
@@ -165,7 +165,7 @@ def start(
     batches.follower = follower
     listener = None
     if not is_connect(spark):
-        batches.claimed(buckets=stateful)
+        must_not_be_ahead(str(checkpoint), batches.claimed(buckets=stateful), book.logs)
         listener = Listener(name, numbers)
         spark.streams.addListener(listener)
     if timing is not None:
@@ -372,7 +372,7 @@ class Batches:
         _describe(spark, f"{about}, matching")
         result = result.persist()
         try:
-            done = _account(result)
+            done, _ = account(result)
             self._write(result.where("id IS NOT NULL"), query, batch, version, bad=done["errors"] > 0)
         finally:
             result.unpersist()
@@ -382,18 +382,6 @@ class Batches:
         frames = {s: _part(df, s, self.streams) for s in self.streams}
         ids = dict.fromkeys(frames, EVENT)
         return matched(frames, shipped, ids, json=self.json, lenient=True, tally=True)
-
-
-def _account(result: DataFrame) -> dict[str, int]:
-    """How many events, matches and errors a batch has. This is what makes Spark do the matching."""
-    tally, bad = fn.col("id").isNull(), fn.col("error").isNotNull()
-    counts = {
-        "events": fn.when(tally, fn.col("output").cast("bigint")),
-        "matches": fn.when(~tally & ~bad, 1),
-        "errors": fn.when(bad, 1),
-    }
-    (row,) = result.agg(*(fn.coalesce(fn.sum(c), fn.lit(0)).alias(n) for n, c in counts.items())).collect()
-    return {name: int(row[name]) for name in counts}
 
 
 def _named(df: DataFrame | Mapping[str, DataFrame], on: str | None, store: Store) -> dict[str, DataFrame]:

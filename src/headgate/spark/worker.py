@@ -19,6 +19,7 @@ from headgate.errors import EventError
 from headgate.runtime.batches import NOWHERE, BatchMatcher, EventBatch
 from headgate.runtime.gc_freeze import freeze_long_lived
 from headgate.spark import learned
+from headgate.spark.batch_report import tally_table
 from headgate.spark.frame import EVERY, STREAM
 from headgate.spark.ship import Shipment, obtain
 
@@ -39,7 +40,7 @@ class Matching:
     error_rows: bool
     """Whether problems become rows; if not, the first one fails the task."""
     tally: bool = False
-    """Whether each task ends with a row that has no id, and in `output` the number of its events."""
+    """Whether each task ends with a row that says the number of its events; then problems become rows too."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = obtain(self.shipment)
@@ -52,16 +53,15 @@ class Matching:
         freeze_long_lived()
 
     def _rows(self, parts: Iterator[tuple[BatchMatcher, pa.Table]]) -> Iterator[pa.Table]:
-        events, schema = 0, None
+        events, kind = 0, None
         for matcher, table in parts:
             batch = matcher.decode(table)
             rows = matcher.rows(batch) if self.error_rows else matcher.matches(batch)
             self._check(batch)
-            events, schema = events + len(table), rows.schema
             yield rows
-        if self.tally and schema is not None:
-            row = {**dict.fromkeys(schema.names), "stream": self.stream, "output": str(events)}
-            yield pa.Table.from_pylist([row], schema)
+            events, kind = events + len(table), batch.ids.type
+        if self.tally and kind is not None:
+            yield tally_table({"events": events}, kind)
 
     def _counts(self, matcher: BatchMatcher, table: pa.Table) -> pa.Table:
         batch = matcher.decode(table)

@@ -35,7 +35,7 @@ COMPACT_EVERY = 10_000
 """Versions."""
 PINNED_S = 30 * 86_400.0
 """A query that has not begun a batch for so long no longer holds back the oldest version."""
-_NEWEST = """changes c JOIN (SELECT kind, name, max(version) AS last FROM changes WHERE version <= ?
+_NEWEST = """changes c JOIN (SELECT kind, name, max(version) AS last FROM changes WHERE version <= ? AND kind {} ?
     GROUP BY kind, name) k ON c.version = k.last WHERE c.body IS NOT NULL"""
 _Row = tuple[str, str, Body | None, bool]
 """A kind, a name, a body, and whether the name was there before."""
@@ -91,9 +91,10 @@ class Store:
 
     def changes(self, since: int = 0, until: int | None = None) -> list[Change]:
         """What happened after a version, in order."""
+        found = self._changes(since, until)
         if since < (oldest := self.oldest):
             raise UsageError(f"the changes after version {since} are gone", f"the oldest version is {oldest}")
-        return self._changes(since, until)
+        return found
 
     def _changes(self, since: int, until: int | None) -> list[Change]:
         sql, values = "SELECT version, kind, name, body FROM changes WHERE version > ?", [since]
@@ -103,17 +104,23 @@ class Store:
 
     def replica(self, version: int | None = None) -> Replica:
         """The book as it is, or as it was after a version, with what of it is set aside. It is the caller's own."""
-        newest, oldest = self.version, self.oldest
+        newest = self.version
         at = newest if version is None else version
         if at > newest or at < 0:
             raise UsageError(f"the store has no version {at}", f"the newest is {newest}")
-        if at < oldest:
+        definitions, subscriptions = self._live("<>", at), self._live("=", at)
+        # Asked after reading: another process may have compacted the log meanwhile.
+        if at < (oldest := self.oldest):
             hint = f"the oldest is {oldest}; a query that needs an older one begins with a new checkpoint"
             raise UsageError(f"the store no longer has version {at}", hint)
         made = Replica(self._operators)
-        rows = self._database.rows(f"SELECT c.version, c.kind, c.name, c.body FROM {_NEWEST} ORDER BY c.born", (at,))  # noqa: S608 - a constant of this module
-        made.load((_change(*row) for row in rows), at)
+        made.load(definitions, subscriptions, at)
         return made
+
+    def _live(self, comparison: str, version: int) -> Iterator[Change]:
+        """The subscriptions (`=`) or all other definitions (`<>`) of a version, in the order in which they came."""
+        sql = f"SELECT c.version, c.kind, c.name, c.body FROM {_NEWEST.format(comparison)} ORDER BY c.born"  # noqa: S608 - a constant of this module
+        return (_change(*row) for row in self._database.rows(sql, (version, SUBSCRIPTION)))
 
     def book(self, version: int | None = None) -> Subscriptions:
         """The book of a `replica`."""
@@ -121,9 +128,10 @@ class Store:
 
     def follow(self, replica: Replica, version: int) -> list[Change] | None:
         """Bring a replica to a version; gives the changes, or None if it is too old and must be made anew."""
+        changes = self._changes(replica.version, version)
+        # Asked after reading: another process may have compacted the log meanwhile.
         if replica.version < self.oldest:
             return None
-        changes = self._changes(replica.version, version)
         for change in changes:
             if not replica.take(change):
                 log.warning("set aside: %s", replica.quarantined[change.kind, change.name])
@@ -144,7 +152,8 @@ class Store:
 
     def __len__(self) -> int:
         """How many subscriptions there are, those that are set aside among them."""
-        return int(self._database.value(f"SELECT count(*) FROM {_NEWEST} AND c.kind = ?", (self.version, SUBSCRIPTION)))  # noqa: S608 - a constant of this module
+        sql = f"SELECT count(*) FROM {_NEWEST.format('=')}"  # noqa: S608 - a constant of this module
+        return int(self._database.value(sql, (self.version, SUBSCRIPTION)))
 
     # -- changing
 
@@ -291,7 +300,7 @@ class Store:
         written = []
         for number, (kind, name, body, existed) in enumerate(rows, version + 1):
             born = self._born(kind, name) if existed and body is not None else None
-            text = None if body is None else orjson.dumps(body).decode()
+            text = None if body is None else _json(kind, name, body)
             written.append((number, kind, name, text, number if born is None else born, now))
         if written:
             self._database.many(
@@ -308,7 +317,7 @@ class Store:
             return None if body is None else int(born)
         return None
 
-    def compact(self, keep: int = COMPACT_EVERY) -> int:
+    def compact(self, keep: int | None = None) -> int:
         """Forget changes that later ones have made void, but `keep` the newest versions; gives the oldest that is left."""
         with self._database.writing():
             before, newest = self.oldest, self.version
@@ -319,7 +328,8 @@ class Store:
                 (time.time() - PINNED_S,),
             )
             # The newest change stays, whatever it is: the versions count on from it.
-            oldest = min(newest - max(keep, 1), newest if pinned is None else int(pinned))
+            left = max(1, COMPACT_EVERY if keep is None else keep)
+            oldest = min(newest - left, newest if pinned is None else int(pinned))
             if oldest <= before:
                 return before
             self._database.execute(
@@ -329,7 +339,8 @@ class Store:
                     WHERE d.kind = changes.kind AND d.name = changes.name AND d.version <= ?)""",
                 (oldest, before, oldest, oldest),
             )
-            self._database.execute("DELETE FROM changes WHERE body IS NULL AND version <= ?", (oldest,))
+            gone = "DELETE FROM changes WHERE body IS NULL AND version > ? AND version <= ?"
+            self._database.execute(gone, (before, oldest))
             self._database.execute("UPDATE facts SET value = ? WHERE name = 'oldest'", (str(oldest),))
             self.logs.forget_batches()
         return oldest
@@ -344,6 +355,13 @@ class Store:
 
 def _change(version: int, kind: str, name: str, body: str | None) -> Change:
     return Change(int(version), kind, name, orjson.loads(body) if body else None)
+
+
+def _json(kind: str, name: str, body: Body) -> str:
+    try:
+        return orjson.dumps(body).decode()
+    except TypeError as problem:
+        raise UsageError(f"the {kind} {name!r} cannot be written down: {problem}", "use UTF-8 text") from None
 
 
 def _merge(replica: Replica, book: Subscriptions) -> None:

@@ -50,6 +50,10 @@ def _check_texts(values: Sequence[Any]) -> None:
             raise UsageError("a text holds the character NUL, which cannot be kept", "leave it out")
 
 
+def _no_text(problem: UnicodeEncodeError) -> UsageError:
+    return UsageError(f"a text cannot be kept: {problem.reason}", "use UTF-8 text")
+
+
 class Database:
     """Safe for several threads: each has its own connection. Pickled, it is its URL."""
 
@@ -142,6 +146,8 @@ class Database:
         if not self._postgres:
             try:
                 yield connection
+            except UnicodeEncodeError as problem:
+                raise _no_text(problem) from None
             except sqlite3.DatabaseError as problem:
                 # The code of the kind of problem is in the last byte.
                 if (getattr(problem, "sqlite_errorcode", 0) & 0xFF) in _PASSING:
@@ -152,6 +158,8 @@ class Database:
 
         try:
             yield connection
+        except UnicodeEncodeError as problem:
+            raise _no_text(problem) from None
         except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as problem:
             if not self._alive():
                 self._local.writing = False

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from headgate.results import clean
 from headgate.store.database import Database
 
 _MATCH = ("id", "stream", "event", "subscription", "output", "labels")
@@ -100,7 +101,9 @@ def staged(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _kept(value: Any) -> Any:
     """A value as a database can keep it. What events hold may be anything, and is told all the same."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+    if not isinstance(value, str) or (value.isascii() and "\0" not in value):
+        return value
+    return clean(value, len(value))
 
 
 class Logs:

@@ -49,15 +49,16 @@ class Replica:
         self.rewritten: dict[Key, Body | None] = {}
         """New bodies of what is set aside, for the store to write down."""
 
-    def load(self, changes: Iterable[Change], version: int) -> None:
-        """Take in what there is at a version; the changes stand in the order in which their names came into the book."""
+    def load(self, definitions: Iterable[Change], subscriptions: Iterable[Change], version: int) -> None:
+        """Take in what there is at a version, each in the order in which the names came into the book."""
         ranks = {kind: rank for rank, kind in enumerate(KINDS)}
+        for change in sorted(definitions, key=lambda c: ranks.get(c.kind, -1)):
+            self.take(change)
         waiting: list[Change] = []
         names: list[str] = []
-        for change in sorted(changes, key=lambda c: ranks.get(c.kind, -1)):
-            if change.kind == SUBSCRIPTION:
-                names.append(change.name)
-            if not self.take(change) and change.kind == SUBSCRIPTION:
+        for change in subscriptions:
+            names.append(change.name)
+            if not self.take(change):
                 waiting.append(change)
         # A sequence may read what another one PUBLISHes that came into the book after it.
         moved = False

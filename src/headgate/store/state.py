@@ -1,4 +1,4 @@
-"""The state of sequences in a store: a head, pages of runs and waiting events, as bytes with names.
+"""The state of sequences in a store, as bytes with names.
 
 What is put is held back until `flush`, which the transaction calls that also writes what was found: then state, matches
 and progress are those of one and the same moment, whatever ends the process.
@@ -7,8 +7,6 @@ and progress are those of one and the same moment, whatever ends the process.
 from __future__ import annotations
 
 from headgate.store.database import Database
-
-_HEAD = "head"
 
 
 class StoredState:
@@ -28,26 +26,11 @@ class StoredState:
         """What is held back: it was written, or it will never be."""
         self._changed.clear()
 
-    def head(self) -> bytes | None:
-        return self._get(_HEAD)
-
-    def put_head(self, data: bytes) -> None:
-        self._changed[_HEAD] = data
-
-    def page(self, key: str) -> bytes | None:
-        return self._get(f"page {key}")
-
-    def put_page(self, key: str, data: bytes | None) -> None:
-        self._changed[f"page {key}"] = data
-
-    def waiting(self, key: str) -> bytes | None:
-        return self._get(f"waiting {key}")
-
-    def put_waiting(self, key: str, data: bytes | None) -> None:
-        self._changed[f"waiting {key}"] = data
-
-    def _get(self, name: str) -> bytes | None:
+    def get(self, name: str, /) -> bytes | None:
         if name in self._changed:
             return self._changed[name]
         found = self._database.value("SELECT bytes FROM state WHERE name = ?", (name,))
         return None if found is None else bytes(found)
+
+    def put(self, name: str, data: bytes | None) -> None:
+        self._changed[name] = data

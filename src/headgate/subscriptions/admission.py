@@ -34,6 +34,7 @@ from headgate.match.residual import compile_late
 from headgate.plan.compile_context import CompileContext
 from headgate.plan.segment import Entry, Family
 from headgate.predicates.check import check_filter, literals_fit
+from headgate.predicates.modes import attributes_of
 from headgate.schema import Schema
 from headgate.sequences.admission import PatternAdmission, Standing
 from headgate.subscriptions.draft import Draft
@@ -81,7 +82,7 @@ class Admission:
                 self._attributes.pop(stream, None)
 
     def admit(self, draft: Draft, stream: str, missing: str, name: str | None = None) -> Family:
-        """The family of a text that builds; what it teaches of undeclared streams is kept. Its problems are raised.
+        """The family of a text that builds; the attributes that it names are noted. Its problems are raised.
         With a name it takes the place of the subscription that has it."""
         if draft.plain_pattern and self._patterns.is_known(draft.text, missing):
             return Family.SEQUENCE
@@ -115,11 +116,11 @@ class Admission:
             message, hint = f"missing = 'total' needs to know the stream {stream}", "declare it with CREATE STREAM"
             raise TypeProblem(message, hint, at=0)
         body = found.body()
-        checked = check_filter(body, schema, self._catalogue)
-        if checked.problems:
-            raise LanguageErrors(checked.problems)
+        problems = check_filter(body, schema, self._catalogue)
+        if problems:
+            raise LanguageErrors(problems)
         if not schema.declared:
-            self._catalogue.learn(stream, checked.learned)
+            self._catalogue.mention(stream, attributes_of(body))
         schema = self._catalogue.stream(stream)
         if any(form.late for form in new):
             self._build_late(found, body, schema, missing)

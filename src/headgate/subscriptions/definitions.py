@@ -1,7 +1,7 @@
 """What a book's subscriptions may refer to: streams, prefixes, ontologies, templates.
 
-A definition is built when it is made: an ontology is parsed, a template is read against its stream. A name that
-subscriptions use keeps its meaning: a second definition is refused unless it repeats the first, or nobody uses it.
+A definition is built when it is made: an ontology is parsed, a template is read against its stream. A name keeps its
+meaning: a second definition is refused unless it repeats the first; a prefix that nobody uses may change.
 """
 
 from __future__ import annotations
@@ -93,9 +93,12 @@ class Definitions:
         known = self._catalogue.ontologies.get(name)
         if known == text:
             return
-        if known is not None and (user := next(self._graphs(), None)) is not None:
-            message = f"there is an ontology {name} already, and subscription {user[0]} depends on it"
-            raise DuplicateName(message, f"drop it first: DROP ONTOLOGY {name}", at=at)
+        if known is not None:
+            user = next(self._graphs(), None)
+            depends = "" if user is None else f", and subscription {user[0]} depends on it"
+            raise DuplicateName(
+                f"there is an ontology {name} already{depends}", f"drop it first: DROP ONTOLOGY {name}", at=at
+            )
         self._catalogue.ontologies[name] = text
         self._admission.forget()
 
@@ -127,9 +130,9 @@ class Definitions:
         _put(self._catalogue.streams, name, schema)
         _put(self._catalogue.templates, name, template)
         _put(self._catalogue.published, name, name if published else None)
-        # What was learned of a stream since does not make anything wrong that was right.
-        if known is None or schema is None or known.declared or schema.declared:
-            self._admission.forget(name, in_use=known is not None and schema is not None)
+        # What was learned of an open stream since does not make a filter wrong that was right.
+        open_still = known is not None and schema is not None and not (known.declared or schema.declared)
+        self._admission.forget(None if open_still else name, in_use=known is not None and schema is not None)
 
     def restore_prefix(self, name: str, iri: str | None) -> None:
         _put(self._catalogue.prefixes, name, iri)
@@ -143,15 +146,16 @@ class Definitions:
 
     def take_back(self, before: Catalogue) -> None:
         """Everything as it was in an earlier catalogue."""
-        changed = [name for kind, name in differences(before, self._catalogue) if kind == STREAM]
+        changed = list(differences(before, self._catalogue))
+        if not changed:
+            return
         _replace(self._catalogue.streams, before.streams)
         _replace(self._catalogue.templates, before.templates)
         _replace(self._catalogue.published, before.published)
         _replace(self._catalogue.prefixes, before.prefixes)
         _replace(self._catalogue.ontologies, before.ontologies)
-        for name in changed:
-            self._admission.forget(name, in_use=name in before.streams)
-        self._admission.forget()
+        for kind, name in changed:
+            self._admission.forget(name if kind == STREAM else None, in_use=name in before.streams)
 
     def _reader_of(self, stream: str) -> str | None:
         """A subscription that reads a stream, or PUBLISHes it."""

@@ -12,7 +12,7 @@ from tests.sequences.book import Row, columns_of
 import headgate as hg
 from headgate.plan.sequence_book import SequenceBook
 from headgate.runtime.stateful.buckets import Bucket
-from headgate.runtime.stateful.packing import EVENTS, TICK, Sent
+from headgate.runtime.stateful.packing import TICK, Sent
 from headgate.runtime.stateful.rebucket import redealt
 from headgate.runtime.stateful.route import dated, parcels
 from headgate.runtime.stateful.state_storage import InMemory
@@ -86,7 +86,7 @@ class Pipeline:
             ids = pa.array([given[int(i)][0] for i in usable.rows], pa.string())
             self.errors += [(given[row][0], reason) for row, reason in problems]
             for parcel in parcels(book, usable, ids):
-                rows[parcel.bucket].append(Sent(EVENTS, stream, parcel.group, payload=parcel.payload))
+                rows[parcel.bucket].append(parcel)
                 self.sent += parcel.events
             if len(usable.t1):
                 for one in rows:

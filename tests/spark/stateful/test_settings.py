@@ -12,6 +12,7 @@ from tests.sequences.book import STOCK
 import headgate as hg
 from headgate.errors import UsageError
 from headgate.plan.sequence_book import SequenceBook
+from headgate.schema import Kind, Schema
 from headgate.spark.frame import EVERY
 from headgate.spark.stateful.settings import timing_of
 
@@ -20,9 +21,9 @@ def test_where_a_query_reads_every_stream_the_book_of_a_batch_says_which_carry_t
     empty = timing_of(SequenceBook.of(book_of({}, [STOCK]).compile(), 2), ["*"], 3, idle=5)
     assert empty.delays == {}
     book = SequenceBook.of(book_of({"pair": PAIR}, [STOCK]).compile(), 2)
-    made = empty.over(book.timed, book.clocks)
-    assert (made.delays, made.idle, made.clocks) == ({"stock": 3}, 5000, False)
-    assert NOW.over(book.timed, book.clocks) is NOW
+    made = empty.over(book.timed)
+    assert (made.delays, made.idle, made.kind("stock")) == ({"stock": 3}, 5000, Kind.BIGINT)
+    assert NOW.over(book.timed) is NOW
     with pytest.raises(UsageError, match="one watermark"):
         timing_of(book, ["*"], {"stock": 3})
 
@@ -60,3 +61,15 @@ def test_a_sequence_without_time_keeps_no_others_from_a_query_over_every_stream(
     subs.add("loose", "SELECT e2.x AS x FROM s NEXT {$2.x = $1.x} s")
     timing = timing_of(SequenceBook.of(subs.compile(), 2), [EVERY], 0)
     assert set(timing.delays) == {"stock"}
+
+
+def test_ticks_and_clocks_may_be_in_one_query_and_a_delay_in_words_is_for_clocks_alone() -> None:
+    clocks = Schema.of("clocks", {"n": "bigint", "at": "timestamp"}, "at")
+    texts = {"pair": PAIR, "other": "SELECT e2.n AS n FROM clocks NEXT {$2.n = $1.n} clocks"}
+    book = SequenceBook.of(book_of(texts, [STOCK, clocks]).compile(), 2)
+    every = timing_of(book, [EVERY], "2 seconds", ahead="1 minute")
+    assert every.delays == {"clocks": 2_000_000, "stock": 0}
+    assert (every.limit("stock", 5), every.limit("clocks", 5)) == (None, 60_005_000)
+    both = timing_of(book, ["stock", "clocks"], {"stock": 3, "clocks": "1 second"})
+    assert both.delays == {"stock": 3, "clocks": 1_000_000}
+    assert (both.kind("stock"), both.kind("clocks")) == (Kind.BIGINT, Kind.TIMESTAMP)

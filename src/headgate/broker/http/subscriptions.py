@@ -75,7 +75,7 @@ async def _subscriptions(broker: Broker, rows: list[Ticket]) -> list[Subscriptio
     entries = await broker.book(lambda s: s.entries(names))
     cursors = await broker.reading(lambda: [broker.outbox.cursor(name) for name in names])
     notes = {cursor.subscription: cursor.note for cursor in cursors if cursor is not None}
-    for aside in await broker.book(lambda s: s.set_aside()):
+    for aside in broker.quarantined:
         notes[aside.name] = f"it is set aside: {aside.reason}"
     return [
         Subscription.model_validate(_shown(row, entries.get(row.subscription), notes.get(row.subscription)))

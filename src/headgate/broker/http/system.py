@@ -14,6 +14,7 @@ from headgate.broker.http import access
 from headgate.broker.problems import Refused
 from headgate.errors import HeadgateError
 from headgate.store.database import StoreUnavailable
+from headgate.store.records import SUBSCRIPTION
 
 router = APIRouter(tags=["system"])
 _MOST_ALARMS = 1000
@@ -27,8 +28,7 @@ async def health() -> dict[str, str]:
 
 @router.get("/readyz")
 async def ready(broker: access.Here) -> Any:
-    """The store answers, matching runs and moves, and every loop of the broker goes on. `set_aside` counts definitions of
-    the store that could not be put into its book."""
+    """The store answers, matching runs and moves, and every loop of the broker goes on."""
     try:
         version = await broker.reading(lambda: broker.store.version)
     except StoreUnavailable as problem:
@@ -36,8 +36,10 @@ async def ready(broker: access.Here) -> Any:
     if trouble := broker.trouble:
         said = "; ".join(f"{name}: {reason}" for name, reason in trouble.items())
         raise Refused(503, "matching" if "matching" in trouble else "loops", said, wait=1.0, loops=trouble)
-    aside = len(await broker.book(lambda s: s.set_aside()))
-    return {"status": "ready", "version": version, "engine": broker.settings.engine, "set_aside": aside}
+    answer = {"status": "ready", "version": version, "engine": broker.settings.engine}
+    if aside := broker.quarantined:
+        answer["quarantined"] = f"{len(aside)} definitions of the store are set aside, see /v1/quarantine"
+    return answer
 
 
 @router.get("/metrics", response_class=Response)
@@ -48,13 +50,13 @@ async def metrics(broker: access.Here) -> Response:
         "connections": float(len(broker.hub)),
         "ready": float(broker.ready),
         "leader": float(broker.leader),
+        "quarantined_definitions": float(len(broker.quarantined)),
     }
     if broker.watermark is not None:
         # As of now: if time stands still, this must grow.
         gauges["sequences_watermark_delay_seconds"] = time.time() - broker.watermark
     try:
         gauges["subscriptions"] = float(await broker.reading(broker.tickets.count))
-        gauges["set_aside_definitions"] = float(len(await broker.book(lambda s: s.set_aside())))
         gauges["dead_letters"] = float(await broker.reading(broker.outbox.letter_count))
     except HeadgateError:
         gauges["ready"] = 0.0
@@ -90,11 +92,24 @@ async def alarms(request: Request, broker: access.Here) -> dict[str, Any]:
 
 @router.get("/v1/quarantine")
 async def quarantine(request: Request, broker: access.Here) -> dict[str, Any]:
-    """Definitions of the store that could not be put into its book, and why. For admins."""
-    account = await access.key(request, "admin", needed=True)
-    assert account is not None
-    found = await broker.book(lambda s: s.set_aside())
-    return {"definitions": [{"kind": q.kind, "name": q.name, "version": q.version, "reason": q.reason} for q in found]}
+    """The definitions of the store that are set aside, and why: one's own subscriptions; an admin's key sees all."""
+    account = await access.key(request, "subscribe")
+    mine = {row.subscription for row in await access.tickets(request)}
+    found = broker.quarantined
+    admin = account is not None and "admin" in account.scopes
+
+    def owned(name: str) -> bool:
+        row = broker.tickets.find(name)
+        return row is not None and account is not None and row.owner == account.id
+
+    def shown() -> list[dict[str, Any]]:
+        return [
+            {"kind": q.kind, "name": q.name, "version": q.version, "reason": q.reason}
+            for q in found
+            if admin or (q.kind == SUBSCRIPTION and (q.name in mine or owned(q.name)))
+        ]
+
+    return {"quarantined": await broker.reading(shown)}
 
 
 async def _signed(request: Request) -> dict[str, Any]:

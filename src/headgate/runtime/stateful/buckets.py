@@ -30,13 +30,14 @@ from headgate.runtime.stateful.group import CompiledGroup, GroupedSequences
 from headgate.runtime.stateful.packing import EVENTS, TICK, Packed, Sent, pack, unpack
 from headgate.runtime.stateful.pages import Choose, EventIds, Page, Pages, decode
 from headgate.runtime.stateful.route import hashes
-from headgate.runtime.stateful.state_storage import StateStorage
+from headgate.runtime.stateful.state_storage import BOOK, HEAD, StateStorage, page_name, waiting_name
 from headgate.runtime.stateful.watermark import Time, Timing, lateness
 from headgate.schema import Kind, Type
 from headgate.sequences.engine import Index, Session
 
 FORMAT = 1
-BOOK = "book"
+Times = Mapping[Kind, int]
+"""For each kind of time a moment of it."""
 _EVER = (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
 REBUCKET = "headgate run CONFIG --rebucket"
 
@@ -46,8 +47,6 @@ class Outcome:
     """What a bucket gives. `activated` has the newcomers, each with the time after which it sees events."""
 
     tables: list[pa.Table] = field(default_factory=list)
-    late: int = 0
-    matches: int = 0
     activated: dict[str, int] = field(default_factory=dict)
     lost: int = 0
     """Runs that no subscription waits for any more."""
@@ -60,6 +59,8 @@ class _Chunk:
     key: str
     first: int
     last: int
+    kind: Kind | None = None
+    """None of a state that was written when all streams had one time: their events tell."""
     events: Packed | None = None
 
 
@@ -79,7 +80,7 @@ class _Group:
         return {
             "fingerprint": self.fingerprint,
             "rows": self.rows,
-            "chunks": [[c.key, c.first, c.last] for c in self.chunks],
+            "chunks": [[c.key, c.first, c.last, c.kind] for c in self.chunks],
             "serial": self.serial,
             "count": self.pages.count,
             "pages": [[page, str(digest)] for page, digest in self.pages.written.items()],
@@ -88,7 +89,7 @@ class _Group:
     @classmethod
     def of(cls, name: str, saved: Mapping[str, Any]) -> _Group:
         written = {page: int(digest) for page, digest in saved["pages"]}
-        chunks = [_Chunk(*c) for c in saved["chunks"]]
+        chunks = [_Chunk(c[0], c[1], c[2], Kind(c[3]) if c[3:] else None) for c in saved["chunks"]]
         return cls(name, saved["fingerprint"], saved["rows"], chunks, saved["serial"], Pages(saved["count"], written))
 
 
@@ -116,7 +117,7 @@ class Bucket:
     @classmethod
     def load(cls, number: int, buckets: int, kept: StateStorage, generation: int = 0) -> Bucket:
         made = cls(number, buckets, generation)
-        data = kept.head()
+        data = kept.get(HEAD)
         if data is None:
             return made
         head = orjson.loads(data)
@@ -133,7 +134,7 @@ class Bucket:
         made.stamp, made.book, made.time = head["stamp"], head["book"], Time.of(head["time"])
         made.alarm, made.generation = head["alarm"], head["generation"]
         made.groups = {name: _Group.of(name, saved) for name, saved in head["groups"].items()}
-        book = orjson.loads(kept.page(BOOK) or b"{}")
+        book = orjson.loads(kept.get(BOOK) or b"{}")
         made.known = {name: digest for name, (digest, _) in book.items()}
         made.since = {name: since for name, (_, since) in book.items() if since is not None}
         return made
@@ -150,13 +151,13 @@ class Bucket:
             "time": self.time.saved(),
             "groups": {name: g.saved() for name, g in self.groups.items()},
         }
-        kept.put_head(orjson.dumps(head))
+        kept.put(HEAD, orjson.dumps(head))
 
     # -- one batch
 
     def advance(
         self,
-        book: GroupedSequences,
+        book: GroupedSequences | None,
         sent: Iterable[Sent],
         timing: Timing,
         kept: StateStorage,
@@ -164,10 +165,11 @@ class Bucket:
         *,
         final: bool = False,
     ) -> Outcome:
-        """Takes what was sent. With `final` nothing comes afterwards: all epochs are fed, and nothing is kept."""
+        """Takes what was sent. Without a book nobody is left, but time goes on. With `final` nothing comes afterwards:
+        all epochs are fed, and nothing is kept."""
         outcome = Outcome()
-        before = self.time.open
-        self._follow(book, kept, outcome)
+        before = dict(self.time.open)
+        self._follow(book, timing, kept, outcome)
         arrived: dict[str, list[Packed]] = {}
         for row in sent:
             if row.kind == EVENTS:
@@ -175,11 +177,11 @@ class Bucket:
             elif row.kind == TICK and row.latest is not None:
                 self.time.tell(row.stream, row.latest, timing, now)
         now_open = self.time.advance(timing, now)
-        if final and self.time.latest is not None:
-            now_open = self.time.open = self.time.latest + 1
+        if final:
+            now_open = self.time.open = {kind: latest + 1 for kind, latest in self.time.latest(timing).items()}
         for name in sorted({*self.groups, *arrived}):
-            made = book.compiled(name, self.number)
-            if made is None:
+            made = None if book is None else book.compiled(name, self.number)
+            if book is None or made is None:
                 self._drop(name, kept)
                 continue
             made = made.without(self.aside)
@@ -188,67 +190,55 @@ class Bucket:
             self._group(group, made, book, events, before, now_open, kept, outcome, final)
         return outcome
 
-    def pause(self, sent: Iterable[Sent], timing: Timing, kept: StateStorage, now: int) -> None:
-        """A batch without a book: nobody is left, but time goes on."""
-        for name in list(self.groups):
-            self._drop(name, kept)
-        for row in sent:
-            if row.kind == TICK and row.latest is not None:
-                self.time.tell(row.stream, row.latest, timing, now)
-        self.time.advance(timing, now)
-        if self.book:
-            self.book, self.known, self.since = "", {}, {}
-            kept.put_page(BOOK, None)
-
     def report(self, outcome: Outcome, timing: Timing, now: int) -> dict[str, Any]:
         """What the driver should know. What all buckets know alike, one of them tells."""
         said: dict[str, Any] = {"lost": outcome.lost} if outcome.lost else {}
         if self.number == 0:
-            said["time"] = self.time.open
+            said["time"] = self.time.open.get(Kind.TIMESTAMP, self.time.open.get(Kind.BIGINT))
             if outcome.activated:
                 said["activated"] = outcome.activated
             if idle := self.time.idle(timing, now):
                 said["idle"] = idle
         return said
 
-    def _follow(self, book: GroupedSequences, kept: StateStorage, outcome: Outcome) -> None:
-        """Takes up the book of this batch; newcomers begin after the latest event so far."""
-        if book.identity == self.book:
+    def _follow(self, book: GroupedSequences | None, timing: Timing, kept: StateStorage, outcome: Outcome) -> None:
+        """Takes up the book of this batch; newcomers begin after the latest event of their time so far."""
+        identity, known = ("", {}) if book is None else (book.identity, book.digests)
+        if identity == self.book:
             return
-        latest = self.time.latest
-        known = book.digests
         fresh = [name for name, digest in known.items() if self.known.get(name) != digest]
         self.since = {n: s for n, s in self.since.items() if n in known and n not in fresh}
-        if latest is not None:
-            outcome.activated = dict.fromkeys(fresh, latest)
+        if book is not None:
+            latest = self.time.latest(timing)
+            outcome.activated = {n: latest[kind] for n in fresh if (kind := book.times[n]) in latest}
             self.since.update(outcome.activated)
-        self.known, self.book, self.aside = dict(known), book.identity, {}
-        kept.put_page(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}))
+        self.known, self.book, self.aside = dict(known), identity, {}
+        kept.put(BOOK, orjson.dumps({n: [d, self.since.get(n)] for n, d in known.items()}) if known else None)
 
     def _drop(self, name: str, kept: StateStorage) -> None:
         """Nobody is left in this group."""
         group = self.groups.pop(name, None)
         if group is not None:
             for page in group.pages.written:
-                kept.put_page(page_key(name, page), None)
+                kept.put(page_name(name, page), None)
             for chunk in group.chunks:
-                kept.put_waiting(chunk.key, None)
+                kept.put(waiting_name(chunk.key), None)
 
     def _timely(
         self,
         arrived: Sequence[Packed],
         made: CompiledGroup,
-        before: int | None,
+        before: Times,
         timing: Timing,
         now: int,
         outcome: Outcome,
     ) -> list[tuple[Packed, Any]]:
         """The events that are neither late nor far in the future, each with its time; the others are told."""
         timely = []
-        first = _EVER[0] if before is None else before
-        last = _EVER[1] if (limit := timing.limit(now)) is None else limit
         for events in arrived:
-            time = _times(events, made)
+            time, kind = _times(events, made), _kind(events, made)
+            first = before.get(kind, _EVER[0])
+            last = _EVER[1] if (limit := timing.limit(events.columns.stream, now)) is None else limit
             bad = (time < first) | (time > last)
             if bad.any():
                 self._tell(events, np.flatnonzero(bad & events.tells), time, first, timing, outcome)
@@ -262,19 +252,19 @@ class Bucket:
         if not len(rows):
             return
         stream = events.columns.stream
+        clocks = timing.kind(stream) is Kind.TIMESTAMP
         late, early = "it is late by {}: its epoch is closed already", "its time is in the future: some clock is wrong"
         problems = [
             Problem(
                 stream,
                 row,
                 "late",
-                late.format(lateness(first - int(time[row]), timing.clocks)) if time[row] < first else early,
+                late.format(lateness(first - int(time[row]), clocks)) if time[row] < first else early,
                 shown(events.columns, row),
             )
             for row in rows.tolist()
         ]
         outcome.tables.append(problem_rows(problems, events.ids))
-        outcome.late += len(rows)
 
     def _group(
         self,
@@ -282,66 +272,66 @@ class Bucket:
         made: CompiledGroup,
         book: GroupedSequences,
         events: list[tuple[Packed, Any]],
-        before: int | None,
-        now_open: int | None,
+        before: Times,
+        now_open: Times,
         kept: StateStorage,
         outcome: Outcome,
         final: bool,
     ) -> None:
-        due: list[Packed] = []
-        if now_open is not None:
-            due += self._waited(group, made, before, now_open, kept)
+        due = list(self._waited(group, made, before, now_open, kept))
         for packed, time in events:
-            later = np.ones(len(packed), np.bool_) if now_open is None else time >= now_open
+            kind = _kind(packed, made)
+            later = time >= now_open.get(kind, _EVER[0])
             if later.any():
-                self._wait(group, packed.take(np.flatnonzero(later)), time[later], kept)
+                self._wait(group, packed.take(np.flatnonzero(later)), time[later], kind, kept)
                 packed = packed.take(np.flatnonzero(~later))
             if len(packed):
                 due.append(packed)
-        moved = now_open is not None and (before is None or now_open > before)
+        moved = now_open != before
         changed = group.fingerprint != made.fingerprint
         if not due and not changed and not (moved and any(level.watches_time for level in made.index.levels)):
             return
         session = self._session(group, made, before, kept, outcome)
-        if now_open is not None:
+        if now_open:
             outcome.tables += self._feed(group, made, book, due, before, now_open, kept, outcome)
         if final:
             return
         changed = changed or group.session is not session
         session = group.session or session
         for page, data in group.pages.changed(session, group.ids, everything=changed):
-            kept.put_page(page_key(group.name, page), data)
+            kept.put(page_name(group.name, page), data)
         group.ids.forget(session)
 
-    def _wait(self, group: _Group, events: Packed, time: Any, kept: StateStorage) -> None:
+    def _wait(self, group: _Group, events: Packed, time: Any, kind: Kind, kept: StateStorage) -> None:
         key = f"{group.name}/{group.serial}"
         group.serial += 1
-        group.chunks.append(_Chunk(key, int(time.min()), int(time.max()), events))
-        kept.put_waiting(key, pack(events, events.columns.columns))
+        group.chunks.append(_Chunk(key, int(time.min()), int(time.max()), kind, events))
+        kept.put(waiting_name(key), pack(events, events.columns.columns))
 
     def _waited(
-        self, group: _Group, made: CompiledGroup, before: int | None, now_open: int, kept: StateStorage
+        self, group: _Group, made: CompiledGroup, before: Times, now_open: Times, kept: StateStorage
     ) -> Iterable[Packed]:
         """The waiting events whose time has come."""
         rest = []
         for chunk in group.chunks:
-            if chunk.first >= now_open:
+            if chunk.kind is not None and chunk.first >= now_open.get(chunk.kind, _EVER[0]):
                 rest.append(chunk)
                 continue
             if chunk.events is None:
-                data = kept.waiting(chunk.key)
+                data = kept.get(waiting_name(chunk.key))
                 if data is None:
                     raise PlanError(f"bucket {self.number} lacks the waiting events {chunk.key}")
                 chunk.events = unpack(data)
-            time = _times(chunk.events, made)
-            due = time < now_open if before is None else (time < now_open) & (time >= before)
+            time, chunk.kind = _times(chunk.events, made), _kind(chunk.events, made)
+            end = now_open.get(chunk.kind, _EVER[0])
+            due = (time < end) & (time >= before.get(chunk.kind, _EVER[0]))
             if due.any():
                 yield chunk.events.take(np.flatnonzero(due))
-            if chunk.last >= now_open:
-                chunk.first = int(time[time >= now_open].min())
+            if chunk.last >= end:
+                chunk.first = int(time[time >= end].min())
                 rest.append(chunk)
             else:
-                kept.put_waiting(chunk.key, None)
+                kept.put(waiting_name(chunk.key), None)
         group.chunks = rest
 
     # -- dealt out anew
@@ -353,17 +343,18 @@ class Bucket:
         for page, choose in pages:
             decode(group.session, page, group.ids, choose)
         for number, data in group.pages.changed(group.session, group.ids, everything=True):
-            kept.put_page(page_key(group.name, number), data)
+            kept.put(page_name(group.name, number), data)
 
     def put_off(self, made: CompiledGroup, events: Packed, kept: StateStorage) -> None:
         """Lets events of other buckets wait, as far as they are not done."""
         time = _times(events, made)
-        left = np.flatnonzero(time >= self.time.open) if self.time.open is not None else np.arange(len(time))
+        kind = _kind(events, made)
+        left = np.flatnonzero(time >= self.time.open.get(kind, _EVER[0]))
         if len(left):
-            self._wait(self.groups[made.group], events.take(left), time[left], kept)
+            self._wait(self.groups[made.group], events.take(left), time[left], kind, kept)
 
     def _session(
-        self, group: _Group, made: CompiledGroup, before: int | None, kept: StateStorage, outcome: Outcome
+        self, group: _Group, made: CompiledGroup, before: Times, kept: StateStorage, outcome: Outcome
     ) -> Session:
         """The session of a group: the one in memory, or one made from its pages."""
         if group.session is None or group.fingerprint != made.fingerprint:
@@ -373,14 +364,12 @@ class Bucket:
             group.pages.clean(group.session)
         return group.session
 
-    def _restored(
-        self, index: Index, group: _Group, before: int | None, kept: StateStorage, outcome: Outcome
-    ) -> Session:
+    def _restored(self, index: Index, group: _Group, before: Times, kept: StateStorage, outcome: Outcome) -> Session:
         """A session with the runs that were written last."""
         session = index.session()
-        session.clock.resume(None if before is None else before - 1)
+        session.clock.resume({kind: time - 1 for kind, time in before.items()})
         for page in sorted(group.pages.written):
-            data = kept.page(page_key(group.name, page))
+            data = kept.get(page_name(group.name, page))
             if data is None:
                 raise PlanError(f"bucket {self.number} lacks page {page} of {group.name}", "its state is damaged")
             there, found = decode(session, Page.of(data), group.ids)
@@ -393,8 +382,8 @@ class Bucket:
         made: CompiledGroup,
         book: GroupedSequences,
         due: list[Packed],
-        before: int | None,
-        now_open: int,
+        before: Times,
+        now_open: Times,
         kept: StateStorage,
         outcome: Outcome,
     ) -> list[pa.Table]:
@@ -423,7 +412,6 @@ class Bucket:
             made = made.without(fed.aside)
         group.session, group.fingerprint = fed.session, made.fingerprint
         table = self._matches(fed.found, made, book, group.ids)
-        outcome.matches += len(table) if table is not None else 0
         tables = [] if table is None else [table]
         if fed.problems:
             tables.append(self._problems(fed.problems, [b.columns for b in batches], group.ids))
@@ -459,10 +447,6 @@ class Bucket:
         return with_errors(rows.set_column(rows.schema.get_field_index("event"), "event", events))
 
 
-def page_key(group: str, page: int) -> str:
-    return f"{group}/{page}"
-
-
 def _filled(columns: Columns, made: CompiledGroup) -> Columns:
     """With what was not sent: events that wait were sent before some newcomer came, who does not see them anyway."""
     schema = made.index.streams[columns.stream]
@@ -479,3 +463,9 @@ def _filled(columns: Columns, made: CompiledGroup) -> Columns:
 def _times(events: Packed, made: CompiledGroup) -> Any:
     schema = made.index.streams[events.columns.stream]
     return np.asarray(events.columns[schema.time[-1]].values, np.int64)
+
+
+def _kind(events: Packed, made: CompiledGroup) -> Kind:
+    kind = made.index.streams[events.columns.stream].time_kind
+    assert kind is not None, "what has no TIME is not sent"
+    return kind

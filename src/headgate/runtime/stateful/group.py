@@ -14,7 +14,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from headgate.schema import Path, Schema
+from headgate.schema import Kind, Path, Schema
 from headgate.sequences.engine import Index
 
 GLOBAL = "global"
@@ -78,6 +78,11 @@ class GroupedSequences(Protocol):
     @property
     def digests(self) -> Mapping[str, str]:
         """By name: what makes a subscription the same one as before."""
+        ...
+
+    @property
+    def times(self) -> Mapping[str, Kind | None]:
+        """By name: the kind of time that a subscription goes by."""
         ...
 
     @property

@@ -34,6 +34,8 @@ class Sent:
     group: str = ""
     latest: int | None = None
     payload: bytes = b""
+    bucket: int = 0
+    events: int = 0
 
 
 @dataclass(frozen=True)

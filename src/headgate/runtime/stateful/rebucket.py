@@ -14,17 +14,17 @@ import orjson
 from numpy.typing import NDArray
 
 from headgate.results import id_texts
-from headgate.runtime.stateful.buckets import BOOK, Bucket, page_key
+from headgate.runtime.stateful.buckets import Bucket
 from headgate.runtime.stateful.group import GLOBAL, CompiledGroup, GroupedSequences
 from headgate.runtime.stateful.packing import Packed, unpack
 from headgate.runtime.stateful.pages import Choose, Page
 from headgate.runtime.stateful.route import bucket_of, buckets_of, dated, routed, with_length
-from headgate.runtime.stateful.state_storage import InMemory
+from headgate.runtime.stateful.state_storage import BOOK, HEAD, InMemory, page_name, waiting_name
 
 
 def redealt(old: Mapping[int, InMemory], book: GroupedSequences, before: int, generation: int) -> dict[int, InMemory]:
     """The state of each new bucket, from that of the old ones. `book` has the new number of buckets."""
-    heads = {number: orjson.loads(kept.first or b"{}") for number, kept in old.items()}
+    heads = {number: orjson.loads(kept.get(HEAD) or b"{}") for number, kept in old.items()}
     if not heads:
         return {number: _empty(number, book, generation) for number in range(book.buckets)}
     first = min(heads)
@@ -45,7 +45,7 @@ def redealt(old: Mapping[int, InMemory], book: GroupedSequences, before: int, ge
                     before,
                     kept,
                 )
-        kept.put_page(BOOK, old[first].pages.get(BOOK))
+        kept.put(BOOK, old[first].get(BOOK))
         bucket.write_head(kept)
         made[number] = kept
     return made
@@ -71,11 +71,11 @@ def _group(
     rows = 0
     for number, group in saved.items():
         for page, _ in group["pages"]:
-            read = Page.of(old[number].pages[page_key(made.group, page)]).renumbered(before, number)
+            read = Page.of(old[number][page_name(made.group, page)]).renumbered(before, number)
             pages.append((read, _chooser(read, made, bucket, seen)))
         rows = max(rows, group["rows"] * before + before)
         for key, *_ in group["chunks"]:
-            packed = unpack(old[number].held[key])
+            packed = unpack(old[number][waiting_name(key)])
             events.setdefault(packed.columns.stream, []).append(packed)
     bucket.take_up(made, pages, rows, kept)
     for parts in events.values():

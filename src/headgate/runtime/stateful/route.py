@@ -34,16 +34,6 @@ _NULL, _NAN = np.uint64(0x5851F42D4C957F2D), np.uint64(0x14057B7EF767814F)
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """Events of one stream for one group and bucket."""
-
-    bucket: int
-    group: str
-    events: int
-    payload: bytes
-
-
-@dataclass(frozen=True)
 class Dated:
     """Events that have a time, and which of the rows they are."""
 
@@ -67,7 +57,7 @@ class Tally:
         return {name: value for name, value in vars(self).items() if name != "latest"}
 
 
-def to_buckets(events: EventBatch, book: GroupedSequences, tally: Tally) -> Iterator[tuple[int, Sent]]:
+def to_buckets(events: EventBatch, book: GroupedSequences, tally: Tally) -> Iterator[Sent]:
     schema = book.streams.get(events.stream)
     if schema is None or not schema.time:
         return
@@ -85,7 +75,7 @@ def to_buckets(events: EventBatch, book: GroupedSequences, tally: Tally) -> Iter
     for parcel in parcels(book, usable, ids):
         tally.sent += parcel.events
         tally.bytes_sent += len(parcel.payload)
-        yield parcel.bucket, Sent(EVENTS, events.stream, parcel.group, payload=parcel.payload)
+        yield parcel
 
 
 def dated(columns: Columns, time: Sequence[Path]) -> tuple[Dated, list[tuple[int, str]]]:
@@ -103,7 +93,7 @@ def dated(columns: Columns, time: Sequence[Path]) -> tuple[Dated, list[tuple[int
     return Dated(columns, t0, t1, good), problems
 
 
-def parcels(book: GroupedSequences, events: Dated, ids: Any) -> Iterator[Parcel]:
+def parcels(book: GroupedSequences, events: Dated, ids: Any) -> Iterator[Sent]:
     """What is sent, and where to. `ids` are those of `events`."""
     told = np.zeros(len(events.t1), np.bool_)
     columns, asked = events.columns, with_length(events)
@@ -152,7 +142,7 @@ def _parcel(
     rows: NDArray[np.int64],
     slots: Lists | None,
     told: Mask,
-) -> Iterator[Parcel]:
+) -> Iterator[Sent]:
     if not len(rows):
         return
     tells = ~told[rows]
@@ -162,7 +152,7 @@ def _parcel(
     paths = book.needs(stream, made.group)
     held = None if slots is None else slots.take(rows)
     packed = Packed(_only(events.columns, paths).take(rows), ids.take(rows), tells, held, made.fingerprint)
-    yield Parcel(bucket, made.group, len(rows), pack(packed, paths))
+    yield Sent(EVENTS, stream, made.group, payload=pack(packed, paths), bucket=bucket, events=len(rows))
 
 
 def _only(columns: Columns, paths: frozenset[Path]) -> Columns:

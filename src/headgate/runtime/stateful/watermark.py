@@ -3,7 +3,8 @@
 Spark's own watermark needs a timestamp column, moves one batch late and drops what is behind it without a word. Here
 each task of the stateless pass tells every bucket the latest time of each stream that it saw: after a batch all buckets
 know the same, whatever the batch was made of, and a replayed batch gives the same again. Time is the least of what the
-streams have reached, each less the delay it is allowed.
+streams have reached, each less the delay it is allowed. TIMESTAMP and BIGINT are two times, which never meet in a
+sequence: each has a least of its own, and streams of one do not hold up or make late those of the other.
 
 A stream that is silent for longer than `idle` of processing time is left out of the least. Where all are silent, and
 time is that of clocks (TIMESTAMP), it moves on with processing time, so that ABSENT is noticed when nothing comes.
@@ -12,11 +13,12 @@ time is that of clocks (TIMESTAMP), it moves on with processing time, so that AB
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.errors import UsageError
+from headgate.schema import Kind, Schema
 
 _SECOND = 10**6
 _UNITS = {
@@ -38,22 +40,30 @@ class Timing:
     idle: int | None = None
     """Milliseconds of processing time."""
     clocks: bool = False
-    """Whether a tick is a microsecond."""
+    """Whether a tick is a microsecond, of all streams but those in `ticks`."""
     ahead: int | None = None
     """With it time never runs ahead of the clock, and an event that is further ahead than this, in ticks, is refused: a
     wrong clock makes no event of others late."""
     every: int | None = None
     """The delay of any stream, where the book of each batch says which ones carry time."""
+    every_ticks: int = 0
+    """The same for those whose ticks have no length."""
+    ticks: frozenset[str] = frozenset()
 
-    def limit(self, now: int) -> int | None:
+    def kind(self, stream: str) -> Kind:
+        return Kind.TIMESTAMP if self.clocks and stream not in self.ticks else Kind.BIGINT
+
+    def limit(self, stream: str, now: int) -> int | None:
         """The latest time that an event may have."""
-        return None if self.ahead is None or not self.clocks else 1000 * now + self.ahead
+        return None if self.ahead is None or self.kind(stream) is Kind.BIGINT else 1000 * now + self.ahead
 
-    def over(self, streams: Iterable[str], clocks: bool) -> Timing:
+    def over(self, streams: Mapping[str, Schema]) -> Timing:
         """The rules of a batch whose sequences read these streams."""
         if self.every is None:
             return self
-        return replace(self, delays=dict.fromkeys(streams, self.every), clocks=clocks)
+        ticks = frozenset(s for s, schema in streams.items() if schema.time_kind is Kind.BIGINT)
+        delays = {s: self.every_ticks if s in ticks else self.every for s in streams}
+        return replace(self, delays=delays, ticks=ticks)
 
 
 @dataclass
@@ -62,46 +72,51 @@ class Time:
 
     reached: dict[str, int] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
-    open: int | None = None
-    """The first epoch that is not processed yet; None before the first."""
+    open: dict[Kind, int] = field(default_factory=dict)
+    """Of each kind of time the first epoch that is not processed yet."""
 
-    @property
-    def latest(self) -> int | None:
-        """The latest time of any event that this bucket was told of."""
-        return max(self.reached.values(), default=None)
+    def latest(self, timing: Timing) -> dict[Kind, int]:
+        """Of each kind the latest time of any event that this bucket was told of."""
+        found: dict[Kind, int] = {}
+        for stream, time in self.reached.items():
+            kind = timing.kind(stream)
+            found[kind] = max(time, found.get(kind, time))
+        return found
 
     def tell(self, stream: str, latest: int, timing: Timing, now: int) -> None:
-        limit = timing.limit(now)
+        limit = timing.limit(stream, now)
         latest = latest if limit is None else min(latest, limit)
         self.reached[stream] = max(latest, self.reached.get(stream, latest))
         self.heard[stream] = now
 
-    def advance(self, timing: Timing, now: int) -> int | None:
+    def advance(self, timing: Timing, now: int) -> dict[Kind, int]:
         """Moves `open` on as far as it may go; gives it."""
         for stream in timing.delays:
             self.heard.setdefault(stream, now)
-        at = self._least(timing, now)
-        if at is not None:
-            self.open = at if self.open is None else max(at, self.open)
-        return self.open
+        for kind in {timing.kind(stream) for stream in timing.delays}:
+            at = self._least([s for s in timing.delays if timing.kind(s) is kind], timing, now)
+            if at is not None:
+                self.open[kind] = max(at, self.open.get(kind, at))
+        return dict(self.open)
 
-    def _least(self, timing: Timing, now: int) -> int | None:
-        idle = [s for s in timing.delays if timing.idle is not None and now - self.heard[s] >= timing.idle]
-        awake = [s for s in timing.delays if s not in idle]
+    def _least(self, streams: Sequence[str], timing: Timing, now: int) -> int | None:
+        """The least of the streams of one kind."""
+        idle = [s for s in streams if timing.idle is not None and now - self.heard[s] >= timing.idle]
+        awake = [s for s in streams if s not in idle]
         if any(s not in self.reached for s in awake):
             return None
         if awake:
             return min(self._by_clock(s, timing, now) - timing.delays[s] for s in awake)
-        known = [s for s in idle if s in self.reached]
-        if not known:
-            return None
         # Each stream is taken to have gone on with the clock since it was last heard of.
-        moved = (1000 * (now - self.heard[s]) if timing.clocks else 0 for s in known)
-        return max(self._by_clock(s, timing, now, m) - timing.delays[s] for s, m in zip(known, moved, strict=True))
+        known = [(s, 1000 * (now - self.heard[s])) for s in idle if s in self.reached]
+        ends = [self._by_clock(s, timing, now, moved) - timing.delays[s] for s, moved in known]
+        return max(ends, default=None)
 
     def _by_clock(self, stream: str, timing: Timing, now: int, moved: int = 0) -> int:
+        if timing.kind(stream) is Kind.BIGINT:
+            return self.reached[stream]
         at = self.reached[stream] + moved
-        return at if timing.limit(now) is None else min(at, 1000 * now)
+        return at if timing.limit(stream, now) is None else min(at, 1000 * now)
 
     def idle(self, timing: Timing, now: int) -> list[str]:
         """The streams that are waited for no longer."""
@@ -110,11 +125,15 @@ class Time:
         return [s for s in timing.delays if now - self.heard.get(s, now) >= timing.idle]
 
     def saved(self) -> dict[str, Any]:
-        return {"reached": self.reached, "heard": self.heard, "open": self.open}
+        return {"reached": self.reached, "heard": self.heard, "open": {k.value: at for k, at in self.open.items()}}
 
     @classmethod
     def of(cls, saved: Mapping[str, Any]) -> Time:
-        return cls(dict(saved["reached"]), dict(saved["heard"]), saved["open"])
+        found = saved["open"]
+        if not isinstance(found, Mapping):
+            # Written when all streams had one time.
+            found = {} if found is None else dict.fromkeys((Kind.BIGINT.value, Kind.TIMESTAMP.value), found)
+        return cls(dict(saved["reached"]), dict(saved["heard"]), {Kind(kind): at for kind, at in found.items()})
 
 
 def ticks(given: str | int, clocks: bool, what: str) -> int:

@@ -21,8 +21,9 @@ from headgate.language.ast import DUR, RUN, TRUE, Node, Path, rewrite
 from headgate.schema import Attribute, Kind, Schema, Type
 from headgate.sequences.automaton import Automaton, Edge, State
 from headgate.sequences.memory import Arrivals, column_of
+from headgate.sequences.parameterized import intern
 from headgate.sequences.pending import Pending, Trouble
-from headgate.sequences.static import Answers, Static, StaticIndex
+from headgate.sequences.static import Answers, Static, StaticIndex, StaticPredicates
 from headgate.sequences.tables import Ints
 
 _BIGINT = Type(Kind.BIGINT)
@@ -84,7 +85,7 @@ def _compile(
         return ast.Attribute(n.path[1:] if n.path[0] == incoming else (RUN, *n.path), at=n.at)
 
     mode = "default" if state.missing == "default" else "null"
-    index = static(schema, [(rewrite(body, change), mode) for body, _ in bodies])
+    index = static(schema, [StaticPredicates(intern(rewrite(body, change)), mode) for body, _ in bodies])
     return JointPredicates(index, bodies, {path: a.type for path, a in held.items()})
 
 

@@ -16,12 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import UsageError
 from headgate.plan.sequence_book import SequenceBook
-from headgate.runtime.stateful.buckets import page_key
 from headgate.runtime.stateful.group import CompiledGroup
 from headgate.runtime.stateful.packing import unpack
 from headgate.runtime.stateful.pages import Page
 from headgate.runtime.stateful.rebucket import redealt
-from headgate.runtime.stateful.state_storage import InMemory
+from headgate.runtime.stateful.state_storage import HEAD, InMemory, page_name, waiting_name
 from headgate.sequences.automaton import path_of
 from headgate.sequences.level_index import LevelIndex
 from headgate.sequences.runs.signatures import signature
@@ -50,7 +49,7 @@ def held(spark: SparkSession, checkpoint: str, store: Store) -> Iterator[Held]:
     mark = require_state(checkpoint)
     book = book_at(store, mark, last_batch(spark, checkpoint))
     for number, kept in sorted(states(spark, checkpoint, mark).items()):
-        head = orjson.loads(kept.first or b"{}")
+        head = orjson.loads(kept.get(HEAD) or b"{}")
         for group, saved in sorted(head.get("groups", {}).items()):
             made = book.compiled(group, number)
             if made is None:
@@ -58,11 +57,11 @@ def held(spark: SparkSession, checkpoint: str, store: Store) -> Iterator[Held]:
             counts: dict[str, int] = {}
             size = 0
             for page, _ in saved["pages"]:
-                data = kept.pages[page_key(group, page)]
+                data = kept[page_name(group, page)]
                 size += len(data)
                 for name, n in Page.of(data).counts().items():
                     counts[name] = counts.get(name, 0) + n
-            waiting = sum(len(unpack(kept.held[key])) for key, *_ in saved["chunks"])
+            waiting = sum(len(unpack(kept[waiting_name(key)])) for key, *_ in saved["chunks"])
             for subscription, signatures in _signatures(made).items():
                 runs = sum(counts.get(s, 0) for s in signatures)
                 yield Held(number, group, subscription, runs, waiting, size)
@@ -115,16 +114,17 @@ def states(spark: SparkSession, checkpoint: str, mark: Claim) -> dict[int, InMem
     """The state of every bucket: what the query has committed, or what was dealt out since."""
     found: dict[int, InMemory] = {}
     for row in _read(spark, checkpoint, "head").select("key.bucket", "value.data").collect():
-        found.setdefault(row["bucket"], InMemory()).first = bytes(row["data"])
-    for variable in ("pages", "waiting"):
+        found.setdefault(row["bucket"], InMemory())[HEAD] = bytes(row["data"])
+    for variable, name in (("pages", "page"), ("waiting", "waiting")):
         columns = ("key.bucket", "user_map_key.name", "user_map_value.data")
         for row in _read(spark, checkpoint, variable).select(*columns).collect():
-            kept = found.setdefault(row["bucket"], InMemory())
-            (kept.pages if variable == "pages" else kept.held)[row["name"]] = bytes(row["data"])
+            found.setdefault(row["bucket"], InMemory())[f"{name} {row['name']}"] = bytes(row["data"])
     current = {}
     for number in range(mark.buckets):
         one: Any = found.get(number)
-        if mark.generation and (one is None or orjson.loads(one.first or b"{}").get("generation", 0) < mark.generation):
+        if mark.generation and (
+            one is None or orjson.loads(one.get(HEAD) or b"{}").get("generation", 0) < mark.generation
+        ):
             one = dealt(checkpoint, mark.generation, number)
         if one is not None:
             current[number] = one

@@ -10,16 +10,10 @@ from headgate.runtime.stateful.packing import from_bytes, to_bytes
 from headgate.runtime.stateful.state_storage import InMemory
 from headgate.spark.checkpoint import folder_of
 
-_HEAD, _PAGE, _WAITING = "head", "page", "waiting"
-
 
 def deal(checkpoint: str, generation: int, number: int, kept: InMemory) -> None:
     """Write the file of a bucket."""
-    rows = [(_PAGE, key, data) for key, data in kept.pages.items()]
-    rows += [(_WAITING, key, data) for key, data in kept.held.items()]
-    rows += [(_HEAD, "", kept.first or b"")]
-    kind, name, data = (list(c) for c in zip(*rows, strict=True))
-    table = pa.table({"kind": kind, "name": name, "data": pa.array(data, pa.large_binary())})
+    table = pa.table({"name": list(kept), "data": pa.array(list(kept.values()), pa.large_binary())})
     system, root = folder_of(checkpoint)
     path = _path(root, generation, number)
     system.create_dir(path.rpartition("/")[0], recursive=True)
@@ -36,13 +30,7 @@ def dealt(checkpoint: str, generation: int, number: int) -> InMemory:
         )
     with system.open_input_stream(path) as f:
         table = from_bytes(f.read())
-    made = InMemory()
-    for row in table.to_pylist():
-        if row["kind"] == _HEAD:
-            made.first = row["data"]
-        else:
-            (made.pages if row["kind"] == _PAGE else made.held)[row["name"]] = row["data"]
-    return made
+    return InMemory((row["name"], row["data"]) for row in table.to_pylist())
 
 
 def _path(root: str, generation: int, number: int) -> str:

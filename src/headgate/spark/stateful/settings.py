@@ -29,23 +29,22 @@ def timing_of(
     every = EVERY in given
     if every:
         # A stream that no sequence reads must not hold time back.
-        given = book.timed
+        given = tuple(book.timed)
     if not 1 <= book.buckets <= MOST_BUCKETS:
         raise UsageError(f"buckets = {book.buckets}: choose 1 to {MOST_BUCKETS}")
     if not every:
         # Of a book that others write too, what cannot run on Spark waits, and keeps nobody's sequences from running.
         _check_streams(book, given)
     timed = [s for s in given if s in book.streams and book.streams[s].time]
-    kinds = {book.streams[s].time_kind for s in timed}
-    if len(kinds) > 1:
-        raise UsageError("some streams have TIME as TIMESTAMP and others as BIGINT", "use one kind for all of them")
-    clocks = kinds == {Kind.TIMESTAMP} or (every and not kinds)
+    counted = frozenset(s for s in timed if book.streams[s].time_kind is Kind.BIGINT)
+    clocks = every or len(counted) < len(timed)
     limit = None if ahead is None else ticks(ahead, clocks, "ahead")
     pause = milliseconds(idle, "idle")
     if every:
         if isinstance(watermark, Mapping):
             raise UsageError("a query over every stream has one watermark", "say one delay for all")
-        return Timing({}, pause, clocks, limit, ticks(watermark, clocks, "watermark")).over(given, clocks)
+        counts = watermark if isinstance(watermark, int) else 0
+        return Timing({}, pause, clocks, limit, ticks(watermark, clocks, "watermark"), counts).over(book.timed)
     if isinstance(watermark, Mapping):
         for stream in watermark:
             if stream not in given:
@@ -53,8 +52,8 @@ def timing_of(
     delays = {}
     for stream in timed:
         delay = watermark.get(stream, 0) if isinstance(watermark, Mapping) else watermark
-        delays[stream] = ticks(delay, clocks, "watermark")
-    return Timing(delays, pause, clocks, limit)
+        delays[stream] = ticks(delay, stream not in counted, "watermark")
+    return Timing(delays, pause, clocks, limit, ticks=counted)
 
 
 def _check_streams(book: SequenceBook, given: tuple[str, ...]) -> None:

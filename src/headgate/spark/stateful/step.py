@@ -26,13 +26,14 @@ from headgate.errors import UsageError
 from headgate.results import row_schema
 from headgate.runtime.batches import EVENT
 from headgate.runtime.gc_freeze import freeze_long_lived
-from headgate.runtime.stateful.buckets import Bucket, Outcome
+from headgate.runtime.stateful.buckets import Bucket
 from headgate.runtime.stateful.packing import ROWS, Sent, from_bytes, to_bytes
-from headgate.runtime.stateful.state_storage import InMemory
+from headgate.runtime.stateful.state_storage import HEAD, InMemory
 from headgate.runtime.stateful.watermark import Timing
+from headgate.spark.batch_report import tally_table
 from headgate.spark.session import DEFAULTS
 from headgate.spark.stateful.rebucketed_files import dealt
-from headgate.spark.stateful.tasks import SENT_DDL, Routing, Source, Unpack, book_of, result, shipment_of, tally_table
+from headgate.spark.stateful.tasks import SENT_DDL, Routing, Source, Unpack, book_of, result, shipment_of
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _REMEMBERED = 512
@@ -95,11 +96,8 @@ def _whole(table: pa.Table, step: Stateful, event: Any, errors: bool) -> pa.Tabl
     sent = [Sent(r["kind"], r["stream"], r["grp"], r["latest"], r["payload"]) for r in rows]
     done = [from_bytes(s.payload) for s in sent if s.kind == ROWS]
     book = book_of(shipment_of(step.source), step.buckets)
-    if book is not None:
-        number = table.column("bucket")[0].as_py()
-        kept = InMemory()
-        bucket = Bucket(number, step.buckets)
-        done += bucket.advance(book, (s for s in sent if s.kind != ROWS), step.timing, kept, final=True).tables
+    bucket = Bucket(table.column("bucket")[0].as_py(), step.buckets)
+    done += bucket.advance(book, (s for s in sent if s.kind != ROWS), step.timing, InMemory(), final=True).tables
     freeze_long_lived()
     empty = row_schema(event).empty_table()
     return result(pa.concat_tables([empty, *(t.cast(empty.schema) for t in done)]), errors, tally=False)
@@ -136,14 +134,8 @@ class Processor(StatefulProcessor):
         step = self._step
         book = book_of(shipment_of(step.source), step.buckets)
         bucket = self._bucket(number)
-        if book is None:
-            # The last sequence is gone: time goes on, for the next one.
-            timing = step.timing
-            bucket.pause(sent, timing, self._kept, now)
-            outcome = Outcome()
-        else:
-            timing = step.timing.over(book.timed, book.clocks)
-            outcome = bucket.advance(book, sent, timing, self._kept, now)
+        timing = step.timing if book is None else step.timing.over(book.timed)
+        outcome = bucket.advance(book, sent, timing, self._kept, now)
         self._alarm(bucket, now)
         bucket.write_head(self._kept)
         _remembered[step.token, number] = bucket
@@ -157,7 +149,7 @@ class Processor(StatefulProcessor):
 
     def _bucket(self, number: int) -> Bucket:
         """What this process remembers if it is what was committed. It is forgotten until the batch is through."""
-        step, head = self._step, _head(self._kept)
+        step, head = self._step, orjson.loads(self._kept.get(HEAD) or b"{}")
         known = _remembered.pop((step.token, number), None)
         if known is not None and known.stamp == head.get("stamp"):
             return known
@@ -178,53 +170,27 @@ class InState:
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._head = handle.getValueState("head", "data binary")
-        self._pages = handle.getMapState("pages", "name string", "data binary")
-        self._waiting = handle.getMapState("waiting", "name string", "data binary")
+        names = {"page": "pages", "waiting": "waiting"}
+        self._maps = {kind: handle.getMapState(name, "name string", "data binary") for kind, name in names.items()}
 
     def replace(self, other: InMemory) -> None:
         """Nothing of what is there stays."""
-        self._pages.clear()
-        self._waiting.clear()
         self._head.clear()
-        for key, data in other.pages.items():
-            self.put_page(key, data)
-        for key, data in other.held.items():
-            self.put_waiting(key, data)
-        if other.first is not None:
-            self.put_head(other.first)
+        for state in self._maps.values():
+            state.clear()
+        for name, data in other.items():
+            self.put(name, data)
 
-    def head(self) -> bytes | None:
-        found = self._head.get()
+    def get(self, name: str, /) -> bytes | None:
+        kind, _, key = name.partition(" ")
+        found = self._head.get() if name == HEAD else self._maps[kind].getValue((key,))
         return None if found is None else bytes(found[0])
 
-    def put_head(self, data: bytes) -> None:
-        self._head.update((data,))
-
-    def page(self, key: str) -> bytes | None:
-        return _get(self._pages, key)
-
-    def put_page(self, key: str, data: bytes | None) -> None:
-        _set(self._pages, key, data)
-
-    def waiting(self, key: str) -> bytes | None:
-        return _get(self._waiting, key)
-
-    def put_waiting(self, key: str, data: bytes | None) -> None:
-        _set(self._waiting, key, data)
-
-
-def _get(state: Any, key: str) -> bytes | None:
-    found = state.getValue((key,))
-    return None if found is None else bytes(found[0])
-
-
-def _set(state: Any, key: str, data: bytes | None) -> None:
-    if data is None:
-        state.removeKey((key,))
-    else:
-        state.updateValue((key,), (data,))
-
-
-def _head(kept: InState) -> dict[str, Any]:
-    data = kept.head()
-    return {} if data is None else dict(orjson.loads(data))
+    def put(self, name: str, data: bytes | None) -> None:
+        kind, _, key = name.partition(" ")
+        if name == HEAD:
+            self._head.update((data,))
+        elif data is None:
+            self._maps[kind].removeKey((key,))
+        else:
+            self._maps[kind].updateValue((key,), (data,))

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import orjson
 import pyarrow as pa
 from pyspark import TaskContext
 
 from headgate.errors import EventError, PlanError
-from headgate.plan.sequence_book import SequenceBook, opened
+from headgate.plan.sequence_book import SequenceBook
 from headgate.results import row_schema
 from headgate.runtime.batches import BatchMatcher
 from headgate.runtime.gc_freeze import freeze_long_lived
 from headgate.runtime.stateful.packing import ROWS, TICK, Sent, from_bytes, to_bytes
 from headgate.runtime.stateful.route import Tally, to_buckets
+from headgate.spark.batch_report import tally_table
 from headgate.spark.learned import share
 from headgate.spark.ship import Shipment, obtain, obtain_sequences
 from headgate.spark.versions import Following
@@ -49,7 +49,7 @@ def book_of(shipment: Shipment, buckets: int) -> SequenceBook | None:
     """The sequences of a shipment, opened once in this process; None where it has none."""
     if shipment.sequences is None:
         return None
-    book = opened(shipment.sequences.digest, lambda: obtain_sequences(shipment))
+    book = obtain_sequences(shipment)
     if book.buckets != buckets:
         raise PlanError(f"the plan is for {book.buckets} buckets, and the query has {buckets}")
     return book
@@ -84,30 +84,30 @@ class Routing:
             rows = list(to_buckets(events, book, tally)) if book is not None else []
             found = matcher(stream).rows(events)
             if len(found):
-                rows.append((home, Sent(ROWS, payload=to_bytes(found))))
+                rows.append(Sent(ROWS, payload=to_bytes(found), bucket=home))
             yield _rows(rows)
         if tally.events:
-            rows = [(home, Sent(ROWS, payload=to_bytes(tally_table(tally.said(), kind))))]
+            rows = [Sent(ROWS, payload=to_bytes(tally_table(tally.said(), kind)), bucket=home)]
             for stream, latest in tally.latest.items():
-                rows += [(bucket, Sent(TICK, stream, latest=latest)) for bucket in range(self.buckets)]
+                rows += [Sent(TICK, stream, latest=latest, bucket=bucket) for bucket in range(self.buckets)]
             yield _rows(rows)
         share(plan, shipment.operators, shipment.folder)
         freeze_long_lived()
 
 
-def _rows(rows: list[tuple[int, Sent]]) -> pa.RecordBatch:
+def _rows(rows: list[Sent]) -> pa.RecordBatch:
     made = [
-        {"bucket": bucket, "kind": s.kind, "stream": s.stream, "grp": s.group, "latest": s.latest, "payload": s.payload}
-        for bucket, s in rows
+        {
+            "bucket": s.bucket,
+            "kind": s.kind,
+            "stream": s.stream,
+            "grp": s.group,
+            "latest": s.latest,
+            "payload": s.payload,
+        }
+        for s in rows
     ]
     return pa.RecordBatch.from_pylist(made, SENT)
-
-
-def tally_table(said: dict[str, Any], event: Any) -> pa.Table:
-    """A row without an id: what was done, as JSON in `output`."""
-    schema = row_schema(event)
-    row = {**dict.fromkeys(schema.names), "output": orjson.dumps(said).decode()}
-    return pa.Table.from_pylist([row], schema)
 
 
 @dataclass(frozen=True)

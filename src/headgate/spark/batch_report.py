@@ -1,12 +1,17 @@
-"""What a batch that went through the stateful step says of itself, in rows without an id."""
+"""What the tasks of a batch say of it, in rows without an id: JSON in `output`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+
+from headgate.results import row_schema
 
 
 @dataclass
@@ -20,6 +25,13 @@ class BatchReport:
     time: int | None = None
     activated: dict[str, int] = field(default_factory=dict)
     idle: list[str] = field(default_factory=list)
+
+
+def tally_table(said: Mapping[str, Any], event: pa.DataType) -> pa.Table:
+    """A row without an id: what was done."""
+    schema = row_schema(event)
+    row = {**dict.fromkeys(schema.names), "output": orjson.dumps(said).decode()}
+    return pa.Table.from_pylist([row], schema)
 
 
 def account(rows: DataFrame) -> tuple[dict[str, int], BatchReport]:
