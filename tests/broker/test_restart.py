@@ -49,6 +49,7 @@ def test_what_is_set_aside_is_told_and_the_others_go_on(url: str, tmp_path: Path
         own = {"Headgate-Tickets": f"{theirs.id}:{theirs.ticket}"}
         assert http.get("/v1/quarantine", headers=own).json()["quarantined"] == [found]
         assert http.get("/v1/quarantine").json()["quarantined"] == []
+        assert client.subscription(theirs.id, theirs.ticket)["waiting"].startswith("it is set aside: ")
         client.unsubscribe(theirs.id, theirs.ticket)
         until(lambda: "quarantined" not in http.get("/readyz").json(), "nothing set aside any more")
 

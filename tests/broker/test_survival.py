@@ -186,21 +186,5 @@ def test_matching_that_does_not_move_is_not_ready(tmp_path: Path, monkeypatch: p
         assert until(lambda: ready(made)[0] == 200, "the end of the trouble")
 
 
-def test_a_definition_that_is_set_aside_is_counted_and_shown(tmp_path: Path) -> None:
-    with running(tmp_path) as made, made.client() as client:
-        client.declare("stock", {"vol": "bigint"})
-        mine = client.subscribe("vol > 1", stream="stock")
-        made.broker.store.database.execute(
-            "UPDATE changes SET body = ? WHERE name = ?",
-            ('{"text": "vol >", "on": "stock", "missing": "null"}', mine.id),
-        )
-        # Another broker on the store, that has not read it yet.
-        with running(tmp_path / "other", str(tmp_path / "broker.db"), lead=False, name="other") as other:
-            with other.http() as elsewhere:
-                until(lambda: "quarantined" in elsewhere.get("/readyz").json(), "the count")
-            with other.client() as theirs:
-                assert theirs.subscription(mine.id, mine.ticket)["waiting"].startswith("it is set aside: ")
-
-
 def _raise(*_: Any, **__: Any) -> Any:
     raise ZeroDivisionError("a defect")

@@ -63,7 +63,8 @@ class SideProcess:
         if refused is not None:
             status, code, detail, hint, more = refused
             raise Refused(status, code, detail, hint, **more)
-        return result  # type: ignore[no-any-return]
+        made: T = result
+        return made
 
     def close(self) -> None:
         with self._turn:

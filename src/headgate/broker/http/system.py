@@ -28,19 +28,18 @@ async def health() -> dict[str, str]:
 
 @router.get("/readyz")
 async def ready(broker: access.Here) -> Any:
-    """The store answers, matching runs and moves, and every loop of the broker goes on. `quarantined` counts definitions
-    of the store that could not be put into its book."""
+    """The store answers, matching runs and moves, and every loop of the broker goes on."""
     try:
         version = await broker.reading(lambda: broker.store.version)
     except StoreUnavailable as problem:
         raise Refused(503, "unavailable", problem.message, wait=1.0) from None
     if trouble := broker.trouble:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in trouble.items())
-        raise Refused(503, "matching" if "matching" in trouble else "loops", reasons, wait=1.0, loops=trouble)
-    said = {"status": "ready", "version": version, "engine": broker.settings.engine}
+        said = "; ".join(f"{name}: {reason}" for name, reason in trouble.items())
+        raise Refused(503, "matching" if "matching" in trouble else "loops", said, wait=1.0, loops=trouble)
+    answer = {"status": "ready", "version": version, "engine": broker.settings.engine}
     if aside := broker.quarantined:
-        said["quarantined"] = f"{len(aside)} definitions of the store are set aside, see /v1/quarantine"
-    return said
+        answer["quarantined"] = f"{len(aside)} definitions of the store are set aside, see /v1/quarantine"
+    return answer
 
 
 @router.get("/metrics", response_class=Response)
