@@ -160,22 +160,6 @@ def test_threads_answer_the_events_of_a_window_side_by_side() -> None:
     assert len(run(p, "p()").hits) == 4
 
 
-@pytest.mark.slow
-def test_a_process_that_dies_is_an_error_of_its_own_calls() -> None:
-    @operator(concurrency="processes", workers=1, needs=["n"])
-    def p(event: Any) -> bool:
-        import os
-
-        if event["n"] == 2:
-            os._exit(3)
-        return True
-
-    outcome = run(p, "p()", Caller(cache=0))
-    assert {f.code for f in outcome.hits.problems} == {"operator.died"}
-    assert 1 in [f.event for f in outcome.hits.problems]
-    assert len(outcome.hits) + len(outcome.hits.problems) == 4
-
-
 def test_an_operator_sees_only_what_it_needs_with_instants_as_datetimes() -> None:
     seen: list[Any] = []
 
