@@ -148,6 +148,35 @@ def test_a_table_gives_what_its_rows_give(column: Any) -> None:
     assert matched(plan, table) == matched(plan, table.to_pylist())
 
 
+ITEMS: list[Any] = [
+    [{"price": 3, "kind": "x"}, {"price": 7, "kind": "y"}],
+    [{"kind": "x"}, {"price": None, "kind": None}],
+    [],
+    None,
+    [{"price": 9, "kind": "x"}],
+]
+
+
+@pytest.mark.parametrize("given", [list, pa.Table.from_pylist], ids=["objects", "table"])
+def test_a_path_through_an_array_of_objects_finds_what_is_in_each(given: Any) -> None:
+    plan = book({"dear": "items.price > 5", "y": "items.kind = 'y'", "none": "NOT (items.kind = 'y')"}).compile()
+    assert matched(plan, given([{"items": items} for items in ITEMS])) == {"dear": [0, 4], "y": [0], "none": [2, 4]}
+
+
+def test_paths_go_through_arrays_at_every_level() -> None:
+    plan = book({"q": "a.b.c = 5", "big": f"a.b.c > {2**64}"}).compile()
+    events = [{"a": [{"b": [{"c": 4}, {"c": [5]}]}, 7]}, {"a": {"b": [[{"c": 2**65}]]}}, {"a": "b"}]
+    assert matched(plan, events) == {"q": [0], "big": [1]}
+    lines = [json.dumps(event).encode() for event in events]
+    (decoded,) = read_json_lines(lines, plan.schemas["events"], plan.needs("events"))
+    assert matched(plan, decoded.columns) == {"q": [0], "big": [1]}
+
+
+def test_a_declared_path_does_not_go_through_an_array() -> None:
+    made = hg.Subscriptions().stream("s", {"items.price": "double"}).add("q", "items.price > 5")
+    assert len(made.compile().match([{"items": [{"price": 7}]}], errors="collect")[1]) == 1
+
+
 def test_adding_replacing_and_removing_one_changes_the_matches_of_no_other() -> None:
     made = book({"on": TEXTS["on"], "above": TEXTS["above"]})
     before = matched(made.compile(), EVENTS)

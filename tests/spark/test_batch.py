@@ -27,6 +27,29 @@ def test_a_frame_gives_the_matches_that_the_plan_gives_in_process(spark: SparkSe
     assert errors.count() == 0
 
 
+def test_strangers_take_the_columns_of_an_undeclared_frame_for_different_things(spark: SparkSession) -> None:
+    texts = {
+        "on": "state = 'on'",
+        "inside": "state.status = 'x'",
+        "above": "state > 5",
+        "listed": "items.price > 5",
+        "plain": "n > 1 AND n <> 'a'",
+        "nowhere": "colour = 'red' OR n = 3",
+    }
+    df = spark.createDataFrame(
+        [("0", "on", [(1,), (7,)], 2), ("1", "off", [], 3), ("2", None, None, None)],
+        "id string, state string, items array<struct<price: int>>, n int",
+    )
+    subs = hg.Subscriptions()
+    for name, text in texts.items():
+        subs.add(name, text)
+    matches, errors = split(match(df, subs, event_id="id"))
+    assert sorted((r["event"], r["subscription"]) for r in matches.collect()) == [
+        ("0", "listed"), ("0", "on"), ("0", "plain"), ("1", "nowhere"), ("1", "plain")
+    ]  # fmt: skip
+    assert errors.count() == 0
+
+
 def test_match_is_a_function_for_transform(spark: SparkSession) -> None:
     events, subs = ticks(50), book()
     df = frame(spark, events).transform(match, subs, event_id="id", errors="raise")

@@ -22,7 +22,7 @@ from headgate.events.any_values import of_objects
 from headgate.events.outcome import Limits, Misfit, show, shown_text
 from headgate.events.values import fit
 from headgate.events.vectors import by_value, convert, list_column, without
-from headgate.predicates.values import is_missing
+from headgate.predicates.values import is_missing, within
 from headgate.schema import Attribute, Kind, Path, Type, format_path
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Objects:
     def column(self, attribute: Attribute) -> tuple[Column, Mask | None]:
         values, path = self._values(attribute.path), attribute.path
         if attribute.type is None:
-            return of_objects(values, None if self._lines is None else lambda row: self._exact(row, path)), None
+            return of_objects(values, None if self._lines is None else lambda row: self._written(row, path)), None
         column, bad = object_column(values, attribute.type, self._limits)
         if self._lines is not None and attribute.type.kind in (Kind.BIGINT, Kind.DOUBLE):
             bad = self._rounded(column, bad, attribute)
@@ -131,11 +131,17 @@ class Objects:
             if path[:-1] in self._blocked:
                 self._blocked[path] = self._blocked[path[:-1]]
             return [parent.get(key) if parent is not None else None for parent in parents]
-        inside = [parent if isinstance(parent, Mapping) else None for parent in parents]
-        blocked = [i is None and not is_missing(p) for i, p in zip(inside, parents, strict=True)]
+        blocked = [not isinstance(p, Mapping) and not is_missing(p) for p in parents]
         above = self._blocked.get(path[:-1])
         self._blocked[path] = np.array(blocked, np.bool_) if above is None else np.array(blocked, np.bool_) | above
-        return [parent.get(key) if parent is not None else None for parent in inside]
+        return [within(parent, key) for parent in parents]
+
+    def _written(self, row: int, path: Path) -> Any:
+        """The value at a path as it was written, whatever it goes through."""
+        try:
+            return self._exact(row, ()) if not path else within(self._written(row, path[:-1]), path[-1])
+        except Misfit:  # beyond what Python reads: as it was rounded
+            return self._values(path)[row] if path else self._events[row]
 
     def _exact(self, row: int, path: Path) -> Any:
         """The value at a path; numbers beyond 64 bits as they were written, for orjson reads them as floats."""

@@ -14,7 +14,8 @@ from headgate.events.any_values import of_arrow
 from headgate.events.outcome import Limits, Misfit, show
 from headgate.events.values import fit
 from headgate.events.vectors import convert, plain
-from headgate.schema import Attribute, Kind, Path, Type, arrow_type, format_path, is_text
+from headgate.predicates.values import flat, within
+from headgate.schema import Attribute, Kind, Path, Type, arrow_type, format_path, is_list, is_text
 
 if TYPE_CHECKING:
     from headgate.columns import Array, Mask
@@ -103,9 +104,22 @@ class Rows:
             return (plain(pc.struct_field(parent, fields), keep_dictionary=True) if fields else None), blocked
         if pa.types.is_map(kind) and is_text(kind.key_type):
             return pc.map_lookup(parent, pa.scalar(name, kind.key_type), "last"), blocked
+        found = None
+        if is_list(kind) and pa.types.is_struct(inner := _innermost(kind)) and inner.get_field_index(name) >= 0:
+            listed = pa.list_(_innermost(inner.field(name).type))
+            found = pa.array(
+                [within(v, name) if v is None else flat(within(v, name)) for v in parent.to_pylist()], listed
+            )
         valid: Mask = parent.is_valid().to_numpy(zero_copy_only=False)
         blocked = valid if blocked is None else valid | blocked
-        return None, blocked if np.any(blocked) else None
+        return found, blocked if np.any(blocked) else None
+
+
+def _innermost(kind: Any) -> Any:
+    """The type of the elements of arrays in arrays."""
+    while is_list(kind):
+        kind = kind.value_type
+    return kind
 
 
 def always_fits(found: Type | None, declared: Type | None) -> bool:

@@ -140,6 +140,15 @@ def _instant(value: date) -> Instant:
     return Instant((moment - _EPOCH) // _MICROSECOND - (value.utcoffset() or timedelta(0)) // _MICROSECOND)
 
 
+def within(value: Any, key: Any) -> Any:
+    """What a path finds one step further: in an array, the array of what it finds in each element that has it."""
+    if isinstance(value, Mapping):
+        return value.get(key)
+    if isinstance(value, list | tuple | np.ndarray):
+        return [e[key] for e in flat(value) if isinstance(e, Mapping) and key in e]
+    return None
+
+
 def flat(elements: Any) -> list[Any]:
     """The elements of an array; those of an array inside it stand in its place."""
     found: list[Any] = []

@@ -66,10 +66,14 @@ def selected(
             raise SchemaError(f"column {json} is {kind}, and JSON is read from a string or binary column")
         return df.select(identity, fn.col(_quoted(json)).alias(BODY), *extra)
     attributes = wanted(df, schema, needs)
-    if lenient:
-        attributes = {path: a for path, a in attributes.items() if _kind(df.schema, path) is not None}
-    else:
-        check(df, schema, attributes)
+    if not lenient:
+        check(df, schema, {path: a for path, a in attributes.items() if a.type is not None})
+    # What has the type ANY may be missing, and may lie in an array.
+    attributes = {
+        path: a
+        for path, a in attributes.items()
+        if _kind(df.schema, path) is not None or (a.type is None and path[0] in df.columns)
+    }
     by_column: dict[str, list[Path]] = {}
     for path in attributes:
         by_column.setdefault(path[0], []).append(path)
@@ -94,6 +98,7 @@ def absent(df: DataFrame, needs: Iterable[Path]) -> list[str]:
 
 
 def check(df: DataFrame, schema: Schema, attributes: Mapping[Path, Attribute]) -> None:
+    """Refuses a frame that cannot have the attributes, which have declared types."""
     have = Schema.from_spark(
         schema.stream, df.select(*{_quoted(p[0]) for p in attributes if p[0] in df.columns}).schema
     )
@@ -105,8 +110,9 @@ def check(df: DataFrame, schema: Schema, attributes: Mapping[Path, Attribute]) -
                 nearest(format_path(path), df.columns, _has(df)),
             )
         found = have.get(path)
-        if attribute.type is None or found is None or found.type is None:
+        if found is None or found.type is None:
             continue
+        assert attribute.type is not None
         if not _fits(found.type, attribute.type):
             raise SchemaError(
                 f"stream {schema.stream}: column {format_path(path)} is {found.type}, and declared is {attribute.type}",
@@ -164,7 +170,10 @@ def _pruned(path: Path, kind: DataType, needs: Sequence[Path]) -> Column:
     for need in needs:
         if len(need) == len(path) or not isinstance(kind, StructType):
             return column
-        below.setdefault(need[len(path)], []).append(need)
+        if need[len(path)] in kind.names:
+            below.setdefault(need[len(path)], []).append(need)
+    if not below:
+        return column
     assert isinstance(kind, StructType)
     fields = [_pruned((*path, name), kind[name].dataType, paths).alias(name) for name, paths in below.items()]
     return fn.when(column.isNotNull(), fn.struct(*fields))
