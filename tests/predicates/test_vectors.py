@@ -18,15 +18,12 @@ from headgate.language.parser import parse_body
 from headgate.oracle.filters import truth
 from headgate.predicates.check import check_filter
 from headgate.predicates.functions import FUNCTIONS
+from headgate.predicates.modes import defaults_of
 from headgate.predicates.normal import Lit
 from headgate.predicates.vectors import evaluate
 from headgate.schema import Schema, Type
 
 STREAM = Schema.of("s", TYPES)
-
-
-def defaults_of(schema: Schema) -> dict[ast.Path, object]:
-    return {a.path: a.default for a in schema if a.default is not None}
 
 
 def by_oracle(lit: Lit, columns: Columns, schema: Schema) -> list[bool]:

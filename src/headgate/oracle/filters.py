@@ -42,9 +42,12 @@ def truth(body: Node, row: Row, schema: Schema, missing: str = "null", late: Lat
 
 
 def defaults_of(schema: Schema) -> dict[Path, Any]:
-    found = {a.path: a.default for a in schema if a.default is not None}
-    times = [a.path for a in schema if a.type is not None and a.type.kind is Kind.TIMESTAMP and not a.type.array]
-    return {p: Instant(v) if p in times and isinstance(v, int) else v for p, v in found.items()}
+    found: dict[Path, Any] = {a.path: a.default for a in schema if a.default is not None}
+    for path in [a.path for a in schema if a.type is not None and a.type.kind is Kind.TIMESTAMP and a.path in found]:
+        default = found[path]
+        moments = [None if v is None else Instant(v) for v in (default if isinstance(default, list) else [default])]
+        found[path] = moments if isinstance(default, list) else moments[0]
+    return found
 
 
 def attributes(body: Node) -> Iterator[Path]:

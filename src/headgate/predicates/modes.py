@@ -29,9 +29,12 @@ def defaults_of(schema: Iterable[Attribute]) -> Defaults:
 
 def _default(attribute: Attribute) -> Any:
     """The DEFAULT of an attribute as a value with its kind."""
-    if attribute.type is None or attribute.type.kind is not Kind.TIMESTAMP or not isinstance(attribute.default, int):
-        return attribute.default
-    return Instant(attribute.default)
+    default: Any = attribute.default
+    if attribute.type is None or attribute.type.kind is not Kind.TIMESTAMP:
+        return default
+    if isinstance(default, list):
+        return [None if moment is None else Instant(moment) for moment in default]
+    return Instant(default)
 
 
 def attributes_of(body: Node) -> tuple[Path, ...]:
