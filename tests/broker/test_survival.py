@@ -12,6 +12,7 @@ from tests.broker.test_delivery import receiving
 
 from headgate.broker import local
 from headgate.broker.local import _Matching
+from headgate.broker.peers import Link
 from headgate.plan import segment
 from headgate.runtime import stateless
 from headgate.sequences.engine import Session
@@ -160,6 +161,15 @@ def test_keeping_the_house_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             made.broker.turns = 58
             assert "ZeroDivisionError: a defect" in unready(made, loop)
         made.broker.turns = 58
+        assert until(lambda: ready(made)[0] == 200, "the end of the trouble")
+
+
+def test_telling_the_neighbours_survives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(tmp_path, link_key=b"a key of sixteen bytes") as made:
+        made.broker.peers._links["far"] = Link("far", "http://127.0.0.1:9")
+        with monkeypatch.context() as patch:
+            patch.setattr(made.broker.peers, "_level", _raise)
+            assert "ZeroDivisionError: a defect" in unready(made, "peers")
         assert until(lambda: ready(made)[0] == 200, "the end of the trouble")
 
 

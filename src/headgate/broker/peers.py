@@ -30,7 +30,6 @@ from headgate.broker.problems import Refused
 from headgate.broker.routes import Routes, Told
 from headgate.broker.subscribing import PEER
 from headgate.broker.threads import in_thread
-from headgate.errors import HeadgateError
 from headgate.store import Store, schemas
 from headgate.store.logs import Notice
 from headgate.store.publications import Publication
@@ -151,7 +150,7 @@ class Peers:
             try:
                 answer = await self._post(url, "/v1/links/hello", {"name": self.me, "url": self._settings.advertise})
                 self._linked(str(answer["name"]), url)
-            except (httpx.HTTPError, Unreachable, Disagreement, ValueError, KeyError) as problem:
+            except Exception as problem:  # noqa: BLE001 - whatever the other side answers, it is greeted again
                 log.info("peer %s: %s", url, problem)
             await asyncio.sleep(_HELLO_S)
 
@@ -182,8 +181,9 @@ class Peers:
                 if self._broker.leader and self._links:
                     await in_thread(self._level)
                     await asyncio.gather(*(self._tell(link) for link in list(self._links.values())))
-            except HeadgateError as problem:
-                log.warning("peers wait: %s", problem)
+                self._broker.watch.well("peers")
+            except Exception as problem:  # noqa: BLE001 - the neighbours must be told
+                self._broker.watch.failed("peers", problem)
             await asyncio.sleep(_LOOK_S)
 
     def _level(self) -> None:

@@ -187,11 +187,15 @@ class Broker:
 
     def known(self, subscription: str) -> Ticket | None:
         """The row of a subscription, remembered: it is asked for with every notification."""
-        if subscription not in self._known:
-            if len(self._known) >= _KNOWN:
-                self._known.clear()
-            self._known[subscription] = self.tickets.find(subscription)
-        return self._known[subscription]
+        # Several threads ask, and what is there may be forgotten at any moment.
+        try:
+            return self._known[subscription]
+        except KeyError:
+            pass
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        row = self._known[subscription] = self.tickets.find(subscription)
+        return row
 
     def family(self, subscription: str) -> str:
         """Sequences wait for their watermark, so their delay is told apart."""
