@@ -205,3 +205,10 @@ def test_read_takes_a_dash_for_standard_input(monkeypatch: pytest.MonkeyPatch) -
 def test_read_names_the_suffixes_it_knows() -> None:
     with pytest.raises(UsageError, match=r"by its suffix '\.xls'\n  hint: supported are \.jsonl, \.ndjson"):
         read("events.xls", SCHEMA)
+
+
+def test_a_field_that_nobody_declared_is_what_it_would_be_in_json() -> None:
+    text = io.BytesIO(b"price,code,open\n5.5,007,true\n1e3,x,false\n")
+    (part,) = read_csv(text, Schema.of("s", {}, declared=False), [("price",), ("code",), ("open",)])
+    found = [[part.columns[name,].value(row) for name in ("price", "code", "open")] for row in range(2)]
+    assert found == [[5.5, "007", True], [1000.0, "x", False]]

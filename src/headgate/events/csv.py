@@ -22,10 +22,10 @@ import pyarrow.csv as arrow_csv
 from headgate.columns import Column
 from headgate.errors import SchemaError
 from headgate.events import sources
-from headgate.events.any_values import of_arrow
+from headgate.events.any_values import of_objects
 from headgate.events.decoder import assemble, decode
 from headgate.events.outcome import DEFAULT_LIMITS, SHOWN, Decoded, Limits, Misfit, Needs, show, shown_text, too_large
-from headgate.events.texts import fit_text, text_column
+from headgate.events.texts import fit_text, text_column, written
 from headgate.results import Problem
 from headgate.schema import Attribute, Schema
 
@@ -213,7 +213,7 @@ class _Fields:
     def column(self, attribute: Attribute) -> tuple[Column, Mask | None]:
         array = self._array(attribute)
         if attribute.type is None:
-            return of_arrow(pa.nulls(self.rows) if array is None else array), None
+            return of_objects([None] * self.rows if array is None else [written(v) for v in array.to_pylist()]), None
         if array is None:
             return Column.missing(attribute.type, self.rows), None
         column, bad = text_column(array, attribute.type, self._limits)

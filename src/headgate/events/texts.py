@@ -35,6 +35,21 @@ _WORDS = {"true": True, "false": False, "1": True, "0": False}
 _INFINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
 
 
+_JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,300})([.][0-9]{1,300})?([eE][+-]?[0-9]{1,9})?", re.ASCII).fullmatch
+
+
+def written(text: Any) -> Any:
+    """A text that nobody declared, as the value that it would be in JSON: a number, TRUE, FALSE, else a text."""
+    if not isinstance(text, str):
+        return text
+    if text in ("true", "false"):
+        return text == "true"
+    number = _JSON_NUMBER(text)
+    if number is None:
+        return text
+    return float(text) if number[2] or number[3] else int(text)
+
+
 def fit_text(text: Any, type: Type, limits: Limits) -> Any:
     """One text as a value of the type; None if empty, unless it is a STRING."""
     if text is None:

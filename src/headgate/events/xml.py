@@ -25,7 +25,7 @@ from headgate.events.any_values import of_objects
 from headgate.events.decoder import assemble
 from headgate.events.outcome import DEFAULT_LIMITS, Decoded, Limits, Misfit, Needs, shown_text, too_large
 from headgate.events.sources import Bytes, name_of, opened
-from headgate.events.texts import fit_text, text_column
+from headgate.events.texts import fit_text, text_column, written
 from headgate.events.vectors import by_value
 from headgate.schema import Attribute, Path, Schema, Type, format_path
 
@@ -210,10 +210,10 @@ class _Messages:
 
 
 def _own(found: Any) -> Any:
-    """What an attribute of the type ANY is: a text or several; an element that holds others is an object."""
+    """What an attribute of the type ANY is: a value or several; an element that holds others is an object."""
     if isinstance(found, list):
         return [_own(f) for f in found]
-    return None if found is None or isinstance(found, Misfit) else found if isinstance(found, str) else {}
+    return None if found is None or isinstance(found, Misfit) else written(found) if isinstance(found, str) else {}
 
 
 def _name(element: Element) -> str:
