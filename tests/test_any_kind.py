@@ -255,3 +255,10 @@ def test_each_sequence_gives_what_it_gives_alone() -> None:
         assert together.get(name, []) == outputs({name: text}).get(name, []), text
     assert sorted(together["same"]) == [(2, 2), (5, 5), (5, 5), (7, 7), (9, 9)]
     assert sorted(together["numbers"]) == [(3, 3), (7, 7), (11, 11), (11, 11)]
+
+
+@pytest.mark.parametrize("text", ["-(n) >= 2", "ABS(n) >= 2", "0 - n >= 2"])
+def test_the_least_whole_number_has_no_opposite(text: str) -> None:
+    for missing, matched in (("null", 0), ("default", 1)):
+        book = hg.Subscriptions().add("q", f"NOT ({text})", on="u", missing=missing)
+        assert book.compile().match({"u": [{"n": -(2**63)}]}).num_rows == matched

@@ -114,8 +114,8 @@ def _double(op: str, x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], An
 def negated(a: Operand) -> Typed:
     if isinstance(a, Mixed):
         a = a.of_kind(Kind.DOUBLE)
-        if isinstance(a, Numbers) and a.exact:
-            raise ByRows
+        if isinstance(a, Numbers) and (a.exact or np.any(a.data == _LEAST)):
+            raise ByRows  # the least BIGINT has no opposite, while a double of its size has one
     if not isinstance(a, Numbers):
         assert isinstance(a, Constant)
         return Constant(values.negate(a.value))

@@ -54,8 +54,8 @@ class Function:
 
 def _absolute(a: Typed) -> Typed:
     assert isinstance(a, Numbers)
-    if a.exact:
-        raise ByRows
+    if a.exact or (a.data.dtype.kind == "f" and np.any(a.data == _LEAST)):
+        raise ByRows  # it may be the least BIGINT, which has no opposite
     return Numbers(np.abs(a.data), a.known if a.data.dtype.kind == "f" else a.known & (a.data != _LEAST))
 
 

@@ -17,7 +17,7 @@ from headgate.language import ast
 from headgate.language.ast import Node
 from headgate.predicates import values
 from headgate.predicates.times import instant
-from headgate.predicates.values import BOOLEAN, OBJECT, Instant, kind
+from headgate.predicates.values import BOOLEAN, OBJECT, ORDERED, Instant, kind
 
 Interval = tuple[int, int]
 SHIFT = 40
@@ -139,7 +139,7 @@ class Ranks:
 
     def _atom(self, op: str, value: Any) -> tuple[list[Interval], list[Interval]]:
         which = kind(value)
-        if which is None:
+        if which is None or (which not in ORDERED and op not in ("=", "<>")):
             return [], []
         first, last = which << SHIFT, (which << SHIFT) + 2 * len(self.sorted[which])
         at = self.rank(value)
