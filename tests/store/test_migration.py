@@ -60,7 +60,6 @@ def test_a_store_of_the_version_before_is_opened_with_all_it_has(old: str) -> No
         "news": True,
     }
     assert list(book.published) == ["pairs"]
-    assert str(book.streams["stock"].attributes["size",].type) == "DOUBLE", "who taught it is gone"
     book.compile()
     store.close()
 
