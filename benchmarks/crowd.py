@@ -73,15 +73,19 @@ class Hostile:
     acts: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _held: list[socket.socket] = field(default_factory=list)
+    _threads: list[threading.Thread] = field(default_factory=list)
 
-    def start(self) -> list[threading.Thread]:
-        threads = [threading.Thread(target=self._run, args=(i,), daemon=True) for i in range(self.size.threads)]
-        for thread in threads:
-            thread.start()
-        return threads
+    def start(self) -> None:
+        for i in range(self.size.threads):
+            self._threads.append(threading.Thread(target=self._run, args=(i,), daemon=True))
+            self._threads[i].start()
 
     def stop(self) -> None:
         self._stop.set()
+        for thread in self._threads:
+            thread.join(60)
+        for held in self._held:
+            held.close()
 
     def _run(self, number: int) -> None:
         rng = random.Random(self.seed + number)
@@ -173,24 +177,23 @@ def subscribed(client: Client, size: Size) -> list[Honest]:
     return [Honest(w, again(partial(client.subscribe, w.text, stream=w.stream))) for w in wishes]
 
 
-def published(client: Client, broker: Broker, size: Size, hostile: Hostile) -> int:
-    """Publishes the honest events and kills the broker now and then; the id of the last event."""
+def published(client: Client, broker: Broker, size: Size, hostile: Hostile) -> None:
+    """Publishes the honest events and kills the broker now and then."""
     rng = random.Random(2)
     batches = size.events // _BATCH
     every = max(1, batches // (size.kills + 1))
-    last = kills = 0
+    kills = 0
     for number in range(batches):
         stream = crowd.STREAMS[number % len(crowd.STREAMS)]
         at = crowd.now()
         events = [crowd.event(rng, stream, number * _BATCH + n, at) for n in range(_BATCH)]
-        _, last = again(partial(client.publish, stream, events, f"batch {number}"))
+        again(partial(client.publish, stream, events, f"batch {number}"))
         hostile.wait(_ACTS * size.hostile * (number + 1) // batches)
         if number % every == every - 1 and kills < size.kills:
             kills += 1
             broker.kill()
             broker.start()
             broker.wait()
-    return last
 
 
 def notifications(client: Client, one: Honest) -> list[dict[str, Any]]:
@@ -266,9 +269,9 @@ def verdict(client: Client, honest: list[Honest], alone: Alone) -> dict[str, Any
     }
 
 
-def settle(store: str, last: int) -> None:
+def settle(url: str, store: Store, last: int) -> None:
     """Until all is matched, and the watermark has passed the last sequence."""
-    matched = Matched(store)
+    matched = Matched(url)
     deadline = time.monotonic() + PATIENCE_S
     while matched.last() < last:
         if time.monotonic() > deadline:
@@ -276,7 +279,7 @@ def settle(store: str, last: int) -> None:
         time.sleep(0.2)
     count, since = -1, time.monotonic()
     while time.monotonic() < min(deadline, since + 8.0):
-        now = Store(store).logs.last_notification()
+        now = store.logs.last_notification()
         if now != count:
             count, since = now, time.monotonic()
         time.sleep(0.5)
@@ -315,14 +318,16 @@ def _played(scale: str, broker: Broker, store: str, size: Size) -> Iterator[Row]
             again(partial(client.declare, name, attributes, at))
         honest = subscribed(client, size)
         hostile = Hostile(broker.url, size, victims=[one.made.id for one in honest])
-        threads = hostile.start()
-        last = published(client, broker, size, hostile)
-        hostile.stop()
-        for thread in threads:
-            thread.join(60)
-        last = max(last, Store(store).logs.last())
-        settle(store, last)
-        found = verdict(client, honest, Alone(Store(store)))
+        hostile.start()
+        try:
+            published(client, broker, size, hostile)
+        finally:
+            hostile.stop()
+        opened = Store(store)
+        last = opened.logs.last()
+        settle(store, opened, last)
+        found = verdict(client, honest, Alone(opened))
+        opened.close()
     yield {"part": "crowd", "engine": broker.engine, "honest": size.honest, "hostile": size.hostile, "events": last,
            "kills": size.kills, "acts": hostile.acts, "seconds": round(time.perf_counter() - began, 1),
            "answers": dict(sorted(hostile.answers.items())), "failures": dict(hostile.failures), **found}  # fmt: skip
