@@ -28,12 +28,13 @@ import httpx
 import orjson
 
 import headgate as hg
-from benchmarks.broker import Matched, again, key_of
+from benchmarks.broker import again, key_of
 from benchmarks.measure import Row, must
 from benchmarks.services import PATIENCE_S, Broker, Postgres
 from benchmarks.workloads import crowd
 from headgate.broker.client import Client, Subscribed
 from headgate.store import Store
+from headgate.store.shared import Shared
 
 _BATCH = 200
 _ACTS = 5
@@ -269,16 +270,18 @@ def verdict(client: Client, honest: list[Honest], alone: Alone) -> dict[str, Any
     }
 
 
-def settle(url: str, store: Store, last: int) -> None:
-    """Until all is matched, and the watermark has passed the last sequence."""
-    matched = Matched(url)
+def settle(store: Store, last: int) -> None:
+    """Until all is matched, by filters and by sequences, and the watermark has passed the last sequence."""
+    shared = Shared(store.database)
     deadline = time.monotonic() + PATIENCE_S
-    while matched.last() < last:
+    while any(at is not None and at < last for at in (shared.progress() or 0, shared.sequences())):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"matching stands at event {matched.last()} of {last}")
+            raise TimeoutError(
+                f"matching stands at event {shared.progress()}, sequences at {shared.sequences()}, of {last}"
+            )
         time.sleep(0.2)
     count, since = -1, time.monotonic()
-    while time.monotonic() < min(deadline, since + 8.0):
+    while time.monotonic() < min(deadline, since + 10.0):
         now = store.logs.last_notification()
         if now != count:
             count, since = now, time.monotonic()
@@ -325,7 +328,7 @@ def _played(scale: str, broker: Broker, store: str, size: Size) -> Iterator[Row]
             hostile.stop()
         opened = Store(store)
         last = opened.logs.last()
-        settle(store, opened, last)
+        settle(opened, last)
         found = verdict(client, honest, Alone(opened))
         opened.close()
     yield {"part": "crowd", "engine": broker.engine, "honest": size.honest, "hostile": size.hostile, "events": last,
